@@ -236,12 +236,9 @@ void rm_optimizer_destroy(struct rm_optimizer *o)
 {
     if (!o)
         return;
-    if (o->m)
-        o->backend->ops->release(o->backend, o->m);
-    if (o->v)
-        o->backend->ops->release(o->backend, o->v);
-    if (o->figures)
-        o->backend->ops->release(o->backend, (float *)(void *)o->figures);
+    o->backend->ops->release(o->backend, o->m);
+    o->backend->ops->release(o->backend, o->v);
+    o->backend->ops->release(o->backend, (float *)(void *)o->figures);
     if (o->muon.backend)
         rm_muon_destroy(&o->muon);
     if (o->backend->device)

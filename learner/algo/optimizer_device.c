@@ -97,8 +97,7 @@ void rm_optimizer_device_destroy(struct rm_optimizer *o)
     struct rm_optimizer_device *d = &o->device;
     void *all[] = {d->chunks, d->partials, d->matrix_partials};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i])
-            o->backend->ops->release(o->backend, all[i]);
+        o->backend->ops->release(o->backend, all[i]);
 }
 
 bool rm_optimizer_scales(const struct rm_optimizer *o)

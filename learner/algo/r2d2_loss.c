@@ -71,9 +71,8 @@ static void loss(struct rm_backend *backend, const struct rm_sequence_loss *in)
             b->error[i] = (float)(in->max_share * largest +
                                   (1 - in->max_share) * (valid ? total / valid : 0));
     }
-    in->figures->last_loss = loss;
+    rm_figures_begin(in->figures, loss, 1.0);
     in->figures->now_sums[RM_SUM_OF_Q] = in->rescale ? rm_value_unscale(q_mean) : q_mean;
-    in->figures->now_samples = 1.0;
 }
 
 static const struct rm_sequence_ops cpu_sequences = {.targets = targets, .loss = loss};

@@ -6,8 +6,9 @@
  * Critics of real actions are given the action, and have one value. The policy's loss goes back
  * through both of them to its draw; what such a pass leaves in the critics' gradients is replaced
  * by their own, which are made after it. */
-#include "learner/algo/temperature.h"
 #include "learner/algo/updates.h"
+
+#include <math.h>
 
 enum { ACTOR, CRITIC, CRITICS = 2 }; /* networks; the critics are CRITIC and CRITIC + 1 */
 
@@ -66,7 +67,7 @@ static int sac_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
 
 static void sac_reset(struct rm_updates *u)
 {
-    const struct rm_temperature first = rm_temperature_of(u->experiment->algorithm.temperature);
+    const struct rm_temperature first = {.log = log(u->experiment->algorithm.temperature)};
     u->backend->ops->upload(u->backend, (float *)(void *)((struct sac *)u)->temperature,
                             (const float *)(const void *)&first, sizeof first / sizeof(float));
 }

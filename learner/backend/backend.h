@@ -123,8 +123,8 @@ struct rm_backend_ops {
                 uint32_t tiles);
 
     float *(*alloc)(struct rm_backend *b,
-                    size_t floats); /* zeroed, 64-byte aligned; NULL if full */
-    void (*release)(struct rm_backend *b, float *p);
+                    size_t floats);                  /* zeroed, 64-byte aligned; NULL if full */
+    void (*release)(struct rm_backend *b, float *p); /* NULL: nothing */
     void (*upload)(struct rm_backend *b, float *to, const float *from, size_t floats);
     void (*download)(struct rm_backend *b, float *to, const float *from, size_t floats);
 
@@ -330,7 +330,8 @@ struct rm_backend_ops {
     double (*sum_squares)(struct rm_backend *b, const float *x, size_t n);
     /* Sums of squares of (x - y) and of y, for relative change. */
     double (*sum_squares_diff)(struct rm_backend *b, const float *x, const float *y, size_t n);
-    /* Adam (Kingma 2015, algorithm 1) on grads * scale. */
+    /* Adam (Kingma 2015, algorithm 1) on grads * scale. NULL on devices, as rmsprop(): see
+     * device_optimizer.h. */
     void (*adam)(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
                  size_t n, float *params, float *m, float *v);
     /* RMSProp (Hinton 2012, lecture 6e) on grads * scale; m NULL without momentum. */
@@ -358,10 +359,10 @@ struct rm_backend_ops {
     X(embed_dw) X(dropout) X(gather) X(normalize) X(join) X(split) X(dueling) X(dueling_dx) X(gru) \
     X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_mean) \
     X(span_mean_dx) X(span_first) X(span_first_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
-    X(pointer) X(pointer_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) X(adam) \
-    X(rmsprop) X(combine) X(sum_parts) X(lerp)
+    X(pointer) X(pointer_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
+    X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
-    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add)
+    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)
 #define RM_DEVICE_OPERATIONS(X) \
     X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
     X(compact_linear_dx) X(compact_linear_dw) X(find_spans)

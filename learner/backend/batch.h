@@ -8,7 +8,10 @@
 #ifndef RM_LEARNER_BACKEND_BATCH_H
 #define RM_LEARNER_BACKEND_BATCH_H
 
+#include "shm/base/error.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct rm_batch {
@@ -53,5 +56,53 @@ static inline uint32_t rm_batch_rows(const struct rm_batch *batch)
 {
     return batch->burn_in + batch->trace + batch->tail;
 }
+
+/* The arrays, in the order that they have in one block of memory. */
+enum rm_batch_part {
+    RM_BATCH_TURN,
+    RM_BATCH_OBS,
+    RM_BATCH_NEXT_OBS,
+    RM_BATCH_ACTION,
+    RM_BATCH_RET,
+    RM_BATCH_DISCOUNT,
+    RM_BATCH_WEIGHT,
+    RM_BATCH_MASK,
+    RM_BATCH_NEXT_MASK,
+    RM_BATCH_STATE,
+    RM_BATCH_RESTART,
+    RM_BATCH_VALID,
+    RM_BATCH_AHEAD,
+    RM_BATCH_ERROR,
+    RM_BATCH_LEAF,
+    RM_BATCH_PARTS
+};
+
+/* Arrays that not every batch has. */
+struct rm_batch_extras {
+    bool next_masks; /* with next_mask; sequences: with mask */
+    bool masks;      /* transitions: with mask too */
+    bool priorities; /* with weight and error */
+    bool leaves;     /* with leaf */
+};
+
+void *rm_batch_part(const struct rm_batch *batch, enum rm_batch_part part);
+
+/* Bytes of each array of a batch of this shape (arrays are not read); 0: there is none. Never with
+ * `turn`. */
+void rm_batch_measure(const struct rm_batch *shape, const struct rm_batch_extras *extras,
+                      size_t bytes[RM_BATCH_PARTS]);
+
+/* Sets the batch's arrays to their places in the block, or to NULL without a block. Returns the
+ * block's bytes. */
+size_t rm_batch_place(struct rm_batch *batch, const size_t bytes[RM_BATCH_PARTS], uint8_t *block);
+
+/* Allocates the arrays for the batch's shape in host memory, zeroed. rm_batch_free() accepts a
+ * zeroed batch too. */
+int rm_batch_alloc(struct rm_batch *batch, const struct rm_batch_extras *extras,
+                   struct rm_error *error);
+void rm_batch_free(struct rm_batch *batch);
+
+/* `size` transitions of a batch, from number `from` on; no sequences. */
+struct rm_batch rm_batch_slice(const struct rm_batch *whole, uint32_t from, uint32_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* Sums of a table's rows, and the table's gradient. */
 #include "learner/backend/cpu.h"
+#include "learner/backend/pieces.h"
 
 #include <string.h>
 
@@ -24,9 +25,8 @@ static void embed_tile(void *work, uint32_t tile)
 {
     const struct embedding_work *w = work;
     const struct rm_embedding *e = w->e;
-    uint32_t from = tile * ROWS_PER_TILE;
-    uint32_t to = e->rows - from < ROWS_PER_TILE ? e->rows : from + ROWS_PER_TILE;
-    for (uint32_t r = from; r < to; r++) {
+    const struct rm_piece s = rm_piece(e->rows, ROWS_PER_TILE, tile);
+    for (uint32_t r = s.from; r < s.from + s.n; r++) {
         const int32_t *codes = w->codes + (size_t)r * e->numbers;
         float *y = w->to + (size_t)r * e->units;
         memcpy(y, w->from + row_of(e, codes[0]) * e->units, e->units * sizeof *y);
@@ -42,7 +42,7 @@ void rm_cpu_embed(struct rm_backend *b, const struct rm_embedding *e, const int3
                   const float *table, float *y)
 {
     struct embedding_work w = {e, codes, table, y};
-    rm_cpu_run(rm_cpu_of(b), embed_tile, &w, (e->rows + ROWS_PER_TILE - 1) / ROWS_PER_TILE,
+    rm_cpu_run(rm_cpu_of(b), embed_tile, &w, rm_pieces(e->rows, ROWS_PER_TILE),
                (double)e->rows * e->numbers * e->units);
 }
 
@@ -70,6 +70,6 @@ void rm_cpu_embed_dw(struct rm_backend *b, const struct rm_embedding *e, const i
                      const float *dy, float *dtable)
 {
     struct embedding_work w = {e, codes, dy, dtable};
-    rm_cpu_run(rm_cpu_of(b), scatter_tile, &w, (e->units + UNITS_PER_TILE - 1) / UNITS_PER_TILE,
+    rm_cpu_run(rm_cpu_of(b), scatter_tile, &w, rm_pieces(e->units, UNITS_PER_TILE),
                ((double)e->rows * e->numbers + e->codes) * e->units);
 }

@@ -10,6 +10,7 @@ struct flat_work {
     float *out, *m, *v;
     size_t n;
     enum rm_activation act;
+    void (*pairs)(const float *x, const float *y, size_t n, float *z);
     const struct rm_adam_factors *adam;
     const struct rm_rmsprop *rmsprop;
     float tau, a, c;
@@ -25,11 +26,15 @@ static struct chunk chunk_of(size_t n, uint32_t index)
     return (struct chunk){at, n - at < RM_CPU_CHUNK ? n - at : RM_CPU_CHUNK};
 }
 
+static uint32_t chunks(size_t n)
+{
+    return (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
+}
+
 /* `cost`: of an element, see rm_cpu_run(). */
 static void run_costly(struct flat_work *w, rm_pool_fn fn, double cost)
 {
-    uint32_t chunks = (uint32_t)((w->n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
-    rm_cpu_run(w->cpu, fn, w, chunks, (double)w->n * cost);
+    rm_cpu_run(w->cpu, fn, w, chunks(w->n), (double)w->n * cost);
 }
 
 static void run_flat(struct flat_work *w, rm_pool_fn fn)
@@ -83,17 +88,26 @@ void rm_cpu_noisy_weights(struct rm_backend *b, const float *mu, const float *si
     run_flat(&w, noisy_weights_chunk);
 }
 
-static void multiply_chunk(void *work, uint32_t index)
+static void pairs_chunk(void *work, uint32_t index)
 {
     const struct flat_work *w = work;
     struct chunk c = chunk_of(w->n, index);
-    w->cpu->kernels->multiply(w->x + c.at, w->y + c.at, c.n, w->out + c.at);
+    w->pairs(w->x + c.at, w->y + c.at, c.n, w->out + c.at);
 }
 
 void rm_cpu_multiply(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
 {
-    struct flat_work w = {.cpu = rm_cpu_of(b), .x = x, .y = y, .out = z, .n = n};
-    run_flat(&w, multiply_chunk);
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct flat_work w = {
+        .cpu = cpu, .x = x, .y = y, .out = z, .n = n, .pairs = cpu->kernels->multiply};
+    run_flat(&w, pairs_chunk);
+}
+
+void rm_cpu_add(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct flat_work w = {.cpu = cpu, .x = x, .y = y, .out = z, .n = n, .pairs = cpu->kernels->add};
+    run_flat(&w, pairs_chunk);
 }
 
 /* --- random numbers -------------------------------------------------------------------------- */
@@ -131,8 +145,7 @@ static uint64_t key_of(uint64_t key, uint32_t stream)
 
 static void run_random(struct rm_cpu *cpu, struct random_work *w)
 {
-    uint32_t chunks = (uint32_t)((w->n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
-    rm_cpu_run(cpu, random_chunk, w, chunks, 4.0 * (double)w->n);
+    rm_cpu_run(cpu, random_chunk, w, chunks(w->n), 4.0 * (double)w->n);
 }
 
 void rm_cpu_normals(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
@@ -186,8 +199,7 @@ void rm_cpu_dropout(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_
     struct rm_cpu *cpu = rm_cpu_of(b);
     struct dropout_work w = {
         cpu->kernels, ~key_of(key, stream), c, a, rate, 1.0f / (1.0f - rate), first, n, x, y};
-    uint32_t chunks = (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK);
-    rm_cpu_run(cpu, dropout_chunk, &w, chunks, 4.0 * (double)n);
+    rm_cpu_run(cpu, dropout_chunk, &w, chunks(n), 4.0 * (double)n);
 }
 
 /* --- sums ------------------------------------------------------------------------------------ */
@@ -310,9 +322,8 @@ struct parts_work {
 static void parts_chunk(void *work, uint32_t index)
 {
     const struct parts_work *w = work;
-    size_t at = (size_t)index * RM_CPU_CHUNK,
-           n = w->n - at < RM_CPU_CHUNK ? w->n - at : RM_CPU_CHUNK;
-    w->kernels->sum_parts(w->parts + at, w->count, w->stride, n, w->sum + at);
+    struct chunk c = chunk_of(w->n, index);
+    w->kernels->sum_parts(w->parts + c.at, w->count, w->stride, c.n, w->sum + c.at);
 }
 
 void rm_cpu_sum_parts(struct rm_backend *b, const float *parts, uint32_t count, size_t stride,
@@ -320,6 +331,5 @@ void rm_cpu_sum_parts(struct rm_backend *b, const float *parts, uint32_t count, 
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     struct parts_work w = {cpu->kernels, parts, count, stride, n, sum};
-    rm_cpu_run(cpu, parts_chunk, &w, (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK),
-               (double)n * count);
+    rm_cpu_run(cpu, parts_chunk, &w, chunks(n), (double)n * count);
 }

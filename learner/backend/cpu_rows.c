@@ -1,5 +1,6 @@
 /* Operations on rows, cut into fixed groups of rows (or of columns, for sums over rows). */
 #include "learner/backend/cpu.h"
+#include "learner/backend/pieces.h"
 
 #include <string.h>
 
@@ -13,27 +14,12 @@ struct rows_work {
     uint32_t per_tile;
 };
 
-static uint32_t tiles_of(uint32_t rows, uint32_t per_tile)
-{
-    return (rows + per_tile - 1) / per_tile;
-}
-
-struct span {
-    uint32_t from, n;
-};
-
-static struct span span_of(uint32_t rows, uint32_t per_tile, uint32_t index)
-{
-    uint32_t from = index * per_tile;
-    return (struct span){from, rows - from < per_tile ? rows - from : per_tile};
-}
-
 /* --- layer norm ------------------------------------------------------------------------------ */
 
 static void layer_norm_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
-    struct span s = span_of(w->rows, ROWS_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->rows, ROWS_PER_TILE, index);
     size_t at = (size_t)s.from * w->n;
     w->k->layer_norm(w->x + at, w->y, w->z, s.n, w->n, w->out + at, w->out2 + s.from,
                      w->out3 + s.from);
@@ -52,7 +38,7 @@ void rm_cpu_layer_norm(struct rm_backend *b, const float *x, const float *gamma,
                           .out3 = rstd,
                           .rows = rows,
                           .n = n};
-    rm_cpu_run(cpu, layer_norm_tile, &w, tiles_of(rows, ROWS_PER_TILE), (double)rows * n);
+    rm_cpu_run(cpu, layer_norm_tile, &w, rm_pieces(rows, ROWS_PER_TILE), (double)rows * n);
 }
 
 #define LAYER_NORM_COLUMNS 64u
@@ -61,7 +47,7 @@ void rm_cpu_layer_norm(struct rm_backend *b, const float *x, const float *gamma,
 static void layer_norm_dp_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
-    struct span s = span_of(w->n, LAYER_NORM_COLUMNS, index);
+    const struct rm_piece s = rm_piece(w->n, LAYER_NORM_COLUMNS, index);
     w->k->layer_norm_dp(w->x, w->z, w->w, w->v, w->rows, w->n, s.from, s.from + s.n, w->out2,
                         w->out3);
 }
@@ -69,7 +55,7 @@ static void layer_norm_dp_tile(void *work, uint32_t index)
 static void layer_norm_dx_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
-    struct span s = span_of(w->rows, ROWS_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->rows, ROWS_PER_TILE, index);
     size_t at = (size_t)s.from * w->n;
     w->k->layer_norm_dx(w->x + at, w->y, w->z + s.from, w->w + s.from, w->v + at, s.n, w->n,
                         w->out + at);
@@ -91,9 +77,9 @@ void rm_cpu_layer_norm_dx(struct rm_backend *b, const float *x, const float *gam
                           .out3 = dbeta,
                           .rows = rows,
                           .n = n};
-    rm_cpu_run(cpu, layer_norm_dp_tile, &w, tiles_of(n, LAYER_NORM_COLUMNS), (double)rows * n);
+    rm_cpu_run(cpu, layer_norm_dp_tile, &w, rm_pieces(n, LAYER_NORM_COLUMNS), (double)rows * n);
     if (dx)
-        rm_cpu_run(cpu, layer_norm_dx_tile, &w, tiles_of(rows, ROWS_PER_TILE), (double)rows * n);
+        rm_cpu_run(cpu, layer_norm_dx_tile, &w, rm_pieces(rows, ROWS_PER_TILE), (double)rows * n);
 }
 
 /* --- quantiles ------------------------------------------------------------------------------- */
@@ -101,7 +87,7 @@ void rm_cpu_layer_norm_dx(struct rm_backend *b, const float *x, const float *gam
 static void cosines_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
-    struct span s = span_of(w->rows, ROWS_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->rows, ROWS_PER_TILE, index);
     w->k->cosines(w->x + s.from, s.n, w->n, w->out + (size_t)s.from * w->n);
 }
 
@@ -109,13 +95,13 @@ void rm_cpu_cosines(struct rm_backend *b, const float *tau, size_t rows, uint32_
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
     struct rows_work w = {.k = cpu->kernels, .x = tau, .out = c, .rows = (uint32_t)rows, .n = n};
-    rm_cpu_run(cpu, cosines_tile, &w, tiles_of(w.rows, ROWS_PER_TILE), 2.0 * (double)rows * n);
+    rm_cpu_run(cpu, cosines_tile, &w, rm_pieces(w.rows, ROWS_PER_TILE), 2.0 * (double)rows * n);
 }
 
 static void broadcast_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
-    struct span s = span_of(w->rows, w->per_tile, index);
+    const struct rm_piece s = rm_piece(w->rows, w->per_tile, index);
     size_t x_at = (size_t)s.from * w->n, z_at = x_at * w->q;
     w->k->broadcast_mul(w->x + x_at, w->y + z_at, s.n, w->q, w->n, w->out + z_at);
 }
@@ -123,7 +109,7 @@ static void broadcast_tile(void *work, uint32_t index)
 static void broadcast_dx_tile(void *work, uint32_t index)
 {
     const struct rows_work *w = work;
-    struct span s = span_of(w->rows, w->per_tile, index);
+    const struct rm_piece s = rm_piece(w->rows, w->per_tile, index);
     size_t x_at = (size_t)s.from * w->n, z_at = x_at * w->q;
     w->k->broadcast_mul_dx(w->x + x_at, w->y + z_at, w->z + z_at, s.n, w->q, w->n, w->out + x_at,
                            w->out2 + z_at);
@@ -141,7 +127,7 @@ void rm_cpu_broadcast_mul(struct rm_backend *b, const float *x, const float *phi
                           .n = n,
                           .q = q,
                           .per_tile = q < ROWS_PER_TILE ? ROWS_PER_TILE / q : 1};
-    rm_cpu_run(cpu, broadcast_tile, &w, tiles_of(batch, w.per_tile), (double)batch * q * n);
+    rm_cpu_run(cpu, broadcast_tile, &w, rm_pieces(batch, w.per_tile), (double)batch * q * n);
 }
 
 void rm_cpu_broadcast_mul_dx(struct rm_backend *b, const float *x, const float *phi,
@@ -159,7 +145,7 @@ void rm_cpu_broadcast_mul_dx(struct rm_backend *b, const float *x, const float *
                           .n = n,
                           .q = q,
                           .per_tile = q < ROWS_PER_TILE ? ROWS_PER_TILE / q : 1};
-    rm_cpu_run(cpu, broadcast_dx_tile, &w, tiles_of(batch, w.per_tile), (double)batch * q * n);
+    rm_cpu_run(cpu, broadcast_dx_tile, &w, rm_pieces(batch, w.per_tile), (double)batch * q * n);
 }
 
 /* --- heads and noise ------------------------------------------------------------------------- */

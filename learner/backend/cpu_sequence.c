@@ -8,16 +8,6 @@
 #define LANES_PER_TILE   8u
 #define SAMPLES_PER_TILE 16u
 
-struct cut {
-    uint32_t from, n;
-};
-
-static struct cut piece(uint32_t n, uint32_t per, uint32_t index)
-{
-    uint32_t from = index * per;
-    return (struct cut){from, n - from < per ? n - from : per};
-}
-
 /* --- cells ----------------------------------------------------------------------------------- */
 
 struct cell {
@@ -38,7 +28,7 @@ static void run_cell(struct rm_backend *b, struct cell *w, rm_pool_fn fn)
 static void gru_tile(void *work, uint32_t index)
 {
     const struct cell *w = work;
-    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
     size_t at = (size_t)s.from * w->n;
     w->k->gru(w->gx + 3 * at, w->gh + 3 * at, w->h + at, s.n, w->n, w->gates + 4 * at, w->y + at);
 }
@@ -53,7 +43,7 @@ void rm_cpu_gru(struct rm_backend *b, const float *gx, const float *gh, const fl
 static void gru_dx_tile(void *work, uint32_t index)
 {
     const struct cell *w = work;
-    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
     size_t at = (size_t)s.from * w->n;
     w->k->gru_dx(w->gates_in + 4 * at, w->h + at, w->dy + at, s.n, w->n, w->dgx + 3 * at,
                  w->dgh + 3 * at, w->dh + at);
@@ -76,7 +66,7 @@ void rm_cpu_gru_dx(struct rm_backend *b, const float *gates, const float *h, con
 static void lstm_tile(void *work, uint32_t index)
 {
     const struct cell *w = work;
-    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
     size_t at = (size_t)s.from * w->n;
     w->k->lstm(w->gx + 4 * at, w->gh + 4 * at, w->h + at, s.n, w->n, w->gates + 5 * at, w->c + at,
                w->y + at);
@@ -93,7 +83,7 @@ void rm_cpu_lstm(struct rm_backend *b, const float *gx, const float *gh, const f
 static void lstm_dx_tile(void *work, uint32_t index)
 {
     const struct cell *w = work;
-    struct cut s = piece(w->lanes, LANES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
     size_t at = (size_t)s.from * w->n;
     w->k->lstm_dx(w->gates_in + 5 * at, w->h + at, w->dy + at, w->c + at, s.n, w->n,
                   w->dgx + 4 * at);
@@ -118,27 +108,6 @@ void rm_cpu_restart(struct rm_backend *b, const float *x, size_t x_stride, const
         else if (to != x + r * x_stride)
             memcpy(to, x + r * x_stride, n * sizeof *to);
     }
-}
-
-struct sum {
-    const struct rm_kernels *k;
-    const float *x, *y;
-    float *z;
-    size_t n;
-};
-
-static void add_chunk(void *work, uint32_t index)
-{
-    const struct sum *w = work;
-    size_t at = (size_t)index * RM_CPU_CHUNK, left = w->n - at;
-    w->k->add(w->x + at, w->y + at, left < RM_CPU_CHUNK ? left : RM_CPU_CHUNK, w->z + at);
-}
-
-void rm_cpu_add(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
-{
-    struct rm_cpu *cpu = rm_cpu_of(b);
-    struct sum w = {cpu->kernels, x, y, z, n};
-    rm_cpu_run(cpu, add_chunk, &w, (uint32_t)((n + RM_CPU_CHUNK - 1) / RM_CPU_CHUNK), (double)n);
 }
 
 /* --- attention ------------------------------------------------------------------------------- */
@@ -240,17 +209,17 @@ static void run_spans(struct rm_backend *b, struct spans *w, rm_pool_fn fn)
 }
 
 /* Rows of sample i, from the first of the batch. */
-static struct cut rows_of(const uint32_t *spans, uint32_t i)
+static struct rm_piece rows_of(const uint32_t *spans, uint32_t i)
 {
-    return (struct cut){spans[i] - spans[0], spans[i + 1] - spans[i]};
+    return (struct rm_piece){spans[i] - spans[0], spans[i + 1] - spans[i]};
 }
 
 static void mean_tile(void *work, uint32_t index)
 {
     const struct spans *w = work;
-    struct cut s = piece(w->batch, SAMPLES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->batch, SAMPLES_PER_TILE, index);
     for (uint32_t i = s.from; i < s.from + s.n; i++) {
-        struct cut r = rows_of(w->spans, i);
+        const struct rm_piece r = rows_of(w->spans, i);
         if (w->dx)
             w->k->span_mean_dx(w->dy + (size_t)i * w->n, r.n, w->n, w->dx + (size_t)r.from * w->n);
         else
@@ -289,7 +258,7 @@ void rm_cpu_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t 
     (void)b;
     (void)rows;
     for (uint32_t i = 0; i < batch; i++) {
-        struct cut r = rows_of(spans, i);
+        const struct rm_piece r = rows_of(spans, i);
         memset(dx + (size_t)r.from * n, 0, (size_t)r.n * n * sizeof *dx);
         memcpy(dx + (size_t)r.from * n, dy + (size_t)i * n, n * sizeof *dx);
     }
@@ -301,7 +270,7 @@ void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
     (void)b;
     memset(y, 0, (size_t)batch * places * n * sizeof *y);
     for (uint32_t i = 0; i < batch; i++) {
-        struct cut r = rows_of(spans, i);
+        const struct rm_piece r = rows_of(spans, i);
         for (uint32_t k = r.from; k < r.from + r.n; k++)
             memcpy(y + ((size_t)i * places + slots[k]) * n, x + (size_t)k * n, n * sizeof *y);
     }
@@ -314,7 +283,7 @@ void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spa
     (void)b;
     (void)rows;
     for (uint32_t i = 0; i < batch; i++) {
-        struct cut r = rows_of(spans, i);
+        const struct rm_piece r = rows_of(spans, i);
         for (uint32_t k = r.from; k < r.from + r.n; k++)
             memcpy(dx + (size_t)k * n, dy + ((size_t)i * places + slots[k]) * n, n * sizeof *dx);
     }
@@ -332,7 +301,7 @@ struct relations {
 static void relate_tile(void *work, uint32_t index)
 {
     const struct relations *w = work;
-    struct cut s = piece(w->rows, SAMPLES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(w->rows, SAMPLES_PER_TILE, index);
     w->k->relate(w->e, w->codes + (size_t)s.from * w->e->numbers, w->first, w->table, s.n,
                  w->y + (size_t)s.from * w->e->units);
 }
@@ -355,7 +324,7 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
 /* A tile has some columns of both tables, so that every sum has one order. */
 #define UNITS_PER_TILE 64u
 
-static void clear_columns(float *x, uint32_t rows, size_t n, struct cut s)
+static void clear_columns(float *x, uint32_t rows, size_t n, struct rm_piece s)
 {
     for (uint32_t r = 0; r < rows; r++)
         memset(x + r * n + s.from, 0, s.n * sizeof *x);
@@ -365,7 +334,7 @@ static void relate_dw_tile(void *work, uint32_t index)
 {
     const struct relations *w = work;
     const struct rm_relations *e = w->e;
-    struct cut s = piece(e->units, UNITS_PER_TILE, index);
+    const struct rm_piece s = rm_piece(e->units, UNITS_PER_TILE, index);
     clear_columns(w->d_first, e->first_codes, e->units, s);
     clear_columns(w->d_table, e->codes, e->units, s);
     w->k->relate_dw(e, w->codes, w->dy, w->rows, s.from, s.from + s.n, w->d_first, w->d_table);
@@ -394,9 +363,9 @@ static void pointer_tile(void *work, uint32_t index)
 {
     const struct spans *w = work;
     const struct rm_pointer *p = w->p;
-    struct cut s = piece(p->batch, SAMPLES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(p->batch, SAMPLES_PER_TILE, index);
     for (uint32_t i = s.from; i < s.from + s.n; i++) {
-        struct cut r = rows_of(p->spans, i);
+        const struct rm_piece r = rows_of(p->spans, i);
         const float *first = w->x + (size_t)r.from * p->units;
         const uint32_t *slots = p->slots + r.from;
         float *y = w->y + (size_t)i * p->outputs, some[SCORES];
@@ -420,9 +389,9 @@ static void pointer_dx_tile(void *work, uint32_t index)
 {
     const struct spans *w = work;
     const struct rm_pointer *p = w->p;
-    struct cut s = piece(p->batch, SAMPLES_PER_TILE, index);
+    const struct rm_piece s = rm_piece(p->batch, SAMPLES_PER_TILE, index);
     for (uint32_t i = s.from; i < s.from + s.n; i++) {
-        struct cut r = rows_of(p->spans, i);
+        const struct rm_piece r = rows_of(p->spans, i);
         const float *first = w->x + (size_t)r.from * p->units;
         const uint32_t *slots = p->slots + r.from;
         const float *dy = w->dy + (size_t)i * p->outputs;

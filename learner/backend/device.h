@@ -98,6 +98,21 @@ struct rm_update_figures {
     uint32_t loss_scale_good; /* updates since it changed */
 };
 
+/* The factor of the losses' gradients. */
+RM_BOTH float rm_figures_scale(const struct rm_update_figures *f)
+{
+    return f->loss_scale > 0.0f ? f->loss_scale : 1.0f;
+}
+
+/* Begins the sums of the current update; its loss adds its own. */
+RM_BOTH void rm_figures_begin(struct rm_update_figures *f, double loss, double samples)
+{
+    f->last_loss = loss;
+    for (uint32_t i = 0; i < sizeof f->now_sums / sizeof *f->now_sums; i++)
+        f->now_sums[i] = 0;
+    f->now_samples = samples;
+}
+
 /* Restarts the sums of the report. */
 RM_BOTH void rm_figures_clear(struct rm_update_figures *f)
 {
@@ -129,7 +144,7 @@ struct rm_device_ops {
      * the free size. Freed by release() of backend.h. */
     void *(*alloc)(struct rm_backend *b, size_t bytes, struct rm_error *error);
 
-    /* Pinned host memory, zeroed; NULL: none left. */
+    /* Pinned host memory, zeroed; NULL: none left. release_host() accepts NULL. */
     void *(*alloc_host)(struct rm_backend *b, size_t bytes, struct rm_error *error);
     void (*release_host)(struct rm_backend *b, void *p);
 

@@ -1,4 +1,4 @@
-/* pieces: sizes of the parts of a product. */
+/* pieces: parts of a number of rows or columns. */
 #ifndef RM_LEARNER_BACKEND_PIECES_H
 #define RM_LEARNER_BACKEND_PIECES_H
 
@@ -13,6 +13,15 @@ static inline uint32_t rm_least(uint32_t a, uint32_t b)
 static inline uint32_t rm_pieces(uint32_t n, uint32_t per)
 {
     return (n + per - 1) / per;
+}
+
+struct rm_piece {
+    uint32_t from, n;
+};
+
+static inline struct rm_piece rm_piece(uint32_t n, uint32_t per, uint32_t index)
+{
+    return (struct rm_piece){index * per, rm_least(n - index * per, per)};
 }
 
 /* Columns of a panel in memory: whole cache lines of floats. */

@@ -6,7 +6,7 @@
  *
  * One kind of step is one file of steps/: how a layer becomes it, what it keeps, its forward and
  * backward. To add one:
- *   - a value of enum rm_step_kind and a line in both tables of steps.c;
+ *   - a line of RM_STEPS below, and one of rm_layer_compile in steps.c;
  *   - in its file, `int rm_compile_NAME(struct rm_compiler *, const struct rm_layer_config *)`,
  *     which checks that the layer can stand here (rm_compile_refuse says why not), calls
  *     rm_compile_step() once or more and takes parameters by rm_compile_product() or
@@ -26,32 +26,37 @@
 
 #include <stdbool.h>
 
-enum rm_step_kind {
-    RM_STEP_LINEAR = 0, /* y = act(x W^T + b), noisy or not */
-    RM_STEP_ACTIVATE,
-    RM_STEP_LAYER_NORM,
-    RM_STEP_COSINE, /* z = x * ReLU(cos(pi i tau) W^T + b): rows become rows * quantiles */
-    RM_STEP_DUELING,
-    RM_STEP_NORMALIZE, /* of inputs, by their running moments */
-    RM_STEP_JOIN,      /* (rows, a) and (rows, b) side by side */
-    RM_STEP_HEAD,      /* the first numbers of each row */
-    RM_STEP_TAIL,      /* the last */
-    RM_STEP_GRU,
-    RM_STEP_LSTM,
-    RM_STEP_TOKENS, /* from this step on, padding has no rows */
-    RM_STEP_SPREAD, /* tokens side by side, zeros for padding */
-    RM_STEP_MEAN_POOL,
-    RM_STEP_FIRST, /* the first token alone */
-    RM_STEP_ATTENTION,
-    RM_STEP_POINTER,
-    RM_STEP_RESIDUAL,
-    RM_STEP_EMBEDDING,
-    RM_STEP_CONV2D,
-    RM_STEP_DROPOUT,
-    RM_STEP_DEVIATION, /* logarithms of deviations, the same in every row, after the means */
-    RM_STEP_ACTION,    /* real actions, joined with the features of the observation */
-    RM_STEP_COUNT,
-};
+/* The kinds of steps: RM_STEP_NAME, whose functions are rm_name_step. */
+/* clang-format off */
+#define RM_STEPS(X) \
+    X(LINEAR, linear) /* y = act(x W^T + b), noisy or not */ \
+    X(ACTIVATE, activate) \
+    X(LAYER_NORM, layer_norm) \
+    X(COSINE, cosine) /* z = x * ReLU(cos(pi i tau) W^T + b): rows become rows * quantiles */ \
+    X(DUELING, dueling) \
+    X(NORMALIZE, normalize) /* of inputs, by their running moments */ \
+    X(JOIN, join) /* (rows, a) and (rows, b) side by side */ \
+    X(HEAD, head) /* the first numbers of each row */ \
+    X(TAIL, tail) /* the last */ \
+    X(GRU, gru) \
+    X(LSTM, lstm) \
+    X(TOKENS, tokens) /* from this step on, padding has no rows */ \
+    X(SPREAD, spread) /* tokens side by side, zeros for padding */ \
+    X(MEAN_POOL, mean_pool) \
+    X(FIRST, first) /* the first token alone */ \
+    X(ATTENTION, attention) \
+    X(POINTER, pointer) \
+    X(RESIDUAL, residual) \
+    X(EMBEDDING, embedding) \
+    X(CONV2D, conv2d) \
+    X(DROPOUT, dropout) \
+    X(DEVIATION, deviation) /* logarithms of deviations, the same in every row, after the means */ \
+    X(ACTION, action) /* real actions, joined with the features of the observation */
+/* clang-format on */
+
+#define RM_STEP_KIND(NAME, name) RM_STEP_##NAME,
+enum rm_step_kind { RM_STEPS(RM_STEP_KIND) RM_STEP_COUNT };
+#undef RM_STEP_KIND
 
 #define RM_NO_OFFSET        SIZE_MAX
 #define RM_FROM_INPUT       UINT32_MAX /* as `from` */

@@ -214,13 +214,11 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
         rm_net_workspace_destroy(bench->workspace);
         free(bench->index);
         free(bench->restart);
-        if (bench->grads)
-            ops->release(t->parent->backend, bench->grads);
+        ops->release(t->parent->backend, bench->grads);
         if (bench->backend)
             bench->backend->ops->destroy(bench->backend);
     }
-    if (t->slot_grads)
-        ops->release(t->parent->backend, t->slot_grads);
+    ops->release(t->parent->backend, t->slot_grads);
     free(t);
 }
 

@@ -13,7 +13,7 @@ CUDA_PLUGIN  := $(BUILD)/lib/ringmaster-cuda.so
 CUDA_HOST := $(BUILD)/obj/shm/base/error.o
 CUDA_GENCODE = $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
                -gencode arch=compute_$(lastword $(CUDA_ARCH)),code=compute_$(lastword $(CUDA_ARCH))
-CUDA_FLAGS = -std=c++17 -O3 -lineinfo -I. $(CUDA_GENCODE) -Werror all-warnings --expt-relaxed-constexpr \
+CUDA_FLAGS = -std=c++20 -O3 -lineinfo -I. $(CUDA_GENCODE) -Werror all-warnings --expt-relaxed-constexpr \
              -Xcompiler -fPIC,-Wall,-Wextra,-Werror,-Wno-missing-field-initializers,-Wno-format-truncation,-fvisibility=hidden \
              -DRM_VERSION='"$(VERSION)"'
 
@@ -56,7 +56,7 @@ ifeq ($(origin CXX),default)
 CXX := $(if $(findstring clang,$(CC)),$(patsubst %clang,%clang++,$(firstword $(subst -, ,$(CC)))),g++)
 endif
 # -ffp-contract=off: the same numbers whatever the host can.
-EMULATED_FLAGS = -std=c++17 -I$(EMULATION) -I. -Wall -Wextra -Werror -Wno-unknown-pragmas \
+EMULATED_FLAGS = -std=c++20 -I$(EMULATION) -I. -Wall -Wextra -Werror -Wno-unknown-pragmas \
                  -Wno-missing-field-initializers -Wno-unknown-warning-option \
                  -Wno-format-truncation -fno-strict-aliasing \
                  -fno-math-errno -ffp-contract=off -pthread -fPIC -fvisibility=hidden -D_GNU_SOURCE \

@@ -1,5 +1,5 @@
 /* both: marks code that is compiled twice, for processes and for CUDA kernels. Such code is in
- * headers and is both C11 and C++17: no state besides its arguments, no libc besides memcpy(),
+ * headers and is both C11 and C++20: no state besides its arguments, no libc besides memcpy(),
  * memset() and math.h, no tables outside of functions, no compound literals. */
 #ifndef RM_SHM_BASE_BOTH_H
 #define RM_SHM_BASE_BOTH_H

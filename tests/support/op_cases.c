@@ -247,32 +247,6 @@ static void noisy_factors(struct op_run *r)
     r->b->ops->noisy_factors(r->b, eps, in, out, w, b);
 }
 
-static void adam(struct op_run *r)
-{
-    const size_t n = flat(r);
-    const struct rm_adam a = {.learning_rate = 1e-3f,
-                              .beta1 = 0.9f,
-                              .beta2 = 0.999f,
-                              .epsilon = 1e-8f,
-                              .step = 1 + op_below(r, 1000),
-                              .weight_decay = op_below(r, 2) ? 0.01f : 0.0f};
-    const float *grads = op_in(r, n, 1.0f);
-    float *params = op_inout(r, n, 1.0f), *m = op_inout(r, n, 0.1f), *v = op_out(r, n, 1e-3);
-    r->b->ops->fill(r->b, 1e-3f, n, v);
-    r->b->ops->adam(r->b, &a, 0.5f, grads, n, params, m, v);
-}
-
-static void rmsprop(struct op_run *r)
-{
-    const size_t n = flat(r);
-    const struct rm_rmsprop a = {
-        .learning_rate = 1e-3f, .alpha = 0.99f, .epsilon = 1e-5f, .momentum = 0.9f};
-    const float *grads = op_in(r, n, 1.0f);
-    float *params = op_inout(r, n, 1.0f), *m = op_inout(r, n, 0.1f), *v = op_out(r, n, 1e-3);
-    r->b->ops->fill(r->b, 1e-3f, n, v);
-    r->b->ops->rmsprop(r->b, &a, 0.5f, grads, n, params, op_below(r, 2) ? m : NULL, v);
-}
-
 /* --- draws ----------------------------------------------------------------------------------- */
 
 static void normals(struct op_run *r)
@@ -446,8 +420,6 @@ const struct op_case op_cases[] = {
     {"sum_parts", false, sum_parts},
     {"noisy_weights", false, noisy_weights},
     {"noisy_factors", false, noisy_factors},
-    {"adam", false, adam},
-    {"rmsprop", false, rmsprop},
     {"normals", false, normals},
     {"uniforms", false, uniforms},
     {"dropout", false, dropout},

@@ -147,7 +147,7 @@ RM_BOTH float rm_goodhart_reward(const struct rm_goodhart_rules *rules, int32_t 
 {
     if (rules->mode == RM_GOODHART_PROXY)
         return units > 0 ? 1.0f : 0.9f;
-    return (float)((double)units / RM_GOODHART_UNITS);
+    return (float)((double)units / (double)RM_GOODHART_UNITS);
 }
 
 RM_BOTH uint8_t rm_goodhart_moved(uint8_t at, int by)

@@ -254,17 +254,10 @@ void rm_cuda_leave(struct rm_cuda *c)
     rm_cuda_use(c);
 }
 
-static struct rm_device_collective_ops table()
-{
-    struct rm_device_collective_ops t = {};
-    t.join = join;
-    t.members = members;
-    t.begin = begin;
-    t.mean = mean;
-    t.sum = sum;
-    t.end = end;
-    t.failing_device = failing_device;
-    return t;
-}
-
-const struct rm_device_collective_ops rm_cuda_collective = table();
+const struct rm_device_collective_ops rm_cuda_collective = {.join = join,
+                                                            .members = members,
+                                                            .begin = begin,
+                                                            .mean = mean,
+                                                            .sum = sum,
+                                                            .end = end,
+                                                            .failing_device = failing_device};

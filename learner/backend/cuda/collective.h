@@ -1,15 +1,9 @@
-/* collective: the table of device_collective.h, and functions for members, which fail together: a
- * wait for one may be a wait for another that has failed. */
+/* collective: functions for members, which fail together: a wait for one may be a wait for another
+ * that has failed. */
 #ifndef RM_LEARNER_BACKEND_CUDA_COLLECTIVE_H
 #define RM_LEARNER_BACKEND_CUDA_COLLECTIVE_H
 
-#include "learner/backend/cuda/cuda.h"
-
-extern "C" {
-#include "learner/backend/device_collective.h"
-}
-
-extern const struct rm_device_collective_ops rm_cuda_collective;
+#include "learner/backend/cuda/tables.h"
 
 /* The host waits for a stream or event of c, until another member fails. */
 void rm_cuda_await_stream(struct rm_cuda *c, enum rm_device_stream stream);

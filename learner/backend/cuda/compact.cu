@@ -7,21 +7,8 @@
 #include "learner/backend/cuda/sums.h"
 #include "learner/backend/cuda/tensor.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 namespace
 {
-
-__device__ float number(rm_in_bf16, uint32_t bits)
-{
-    return __bfloat162float(__ushort_as_bfloat16((uint16_t)bits));
-}
-
-__device__ float number(rm_in_fp16, uint32_t bits)
-{
-    return __half2float(__ushort_as_half((uint16_t)bits));
-}
 
 /* Eight numbers at a time. With y: x = x act'(y), else x = act(x). */
 template <class As>
@@ -42,10 +29,10 @@ struct activating {
     }
     __device__ float one(uint32_t bits, uint32_t of) const
     {
-        const float v = number(As(), bits);
+        const float v = As::to_float((uint16_t)bits);
         if (!y)
             return rm_activated(act, v);
-        return v * rm_activation_slope(act, 0.0f, number(As(), of));
+        return v * rm_activation_slope(act, 0.0f, As::to_float((uint16_t)of));
     }
     __device__ uint32_t two(uint32_t words, uint32_t of) const
     {
@@ -67,10 +54,9 @@ void activate(struct rm_cuda *c, enum rm_activation act, const float *y, size_t 
 {
     const uint4 *of = reinterpret_cast<const uint4 *>(y);
     uint4 *to = reinterpret_cast<uint4 *>(x);
-    if (c->spec.compute == RM_COMPUTE_BF16)
-        rm_map(c, "compact activation", activating<rm_in_bf16>{act, of, to}, n / 8);
-    else
-        rm_map(c, "compact activation", activating<rm_in_fp16>{act, of, to}, n / 8);
+    rm_in_halves(c->spec.compute, [&](auto format) {
+        rm_map(c, "compact activation", activating<decltype(format)>{act, of, to}, n / 8);
+    });
 }
 
 uint32_t in_of(const struct rm_image_rows *rows)
@@ -79,13 +65,14 @@ uint32_t in_of(const struct rm_image_rows *rows)
 }
 
 /* A gradient of results in the products' format. */
-const void *reduced(struct rm_cuda *c, const float *dy, uint32_t batch, uint32_t out)
+struct rm_cuda_operand reduced(struct rm_cuda *c, const float *dy, uint32_t batch, uint32_t out,
+                               bool turned)
 {
-    const size_t bytes = (size_t)batch * rm_cuda_reduced_stride(out) * sizeof(uint16_t);
-    void *to = rm_cuda_scratch(c, RM_SCRATCH_B, bytes);
+    const uint32_t stride = rm_cuda_reduced_stride(out);
+    void *to = rm_cuda_scratch(c, RM_SCRATCH_B, (size_t)batch * stride * sizeof(uint16_t));
     if (to)
         rm_cuda_reduce(c, dy, batch, out, to);
-    return to;
+    return {to, stride, turned};
 }
 
 } // namespace
@@ -114,18 +101,17 @@ void rm_cuda_compact_linear(struct rm_backend *b, const float *x, const struct r
                             enum rm_activation act, float *y)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    struct rm_cuda_product p = {};
+    const uint32_t in = in_of(rows);
     if (!rows->batch || !out)
         return;
-    p.a_turned = true;
-    p.m = out;
-    p.n = rows->batch;
-    p.k = p.lda = p.ldb = in_of(rows);
-    p.a = wt;
-    p.b = x;
-    p.d = y;
-    p.ldd = out;
-    p.compute = c->spec.compute;
+    const struct rm_cuda_product p = {.m = out,
+                                      .n = rows->batch,
+                                      .k = in,
+                                      .a = {wt, in, true},
+                                      .b = {x, in, false},
+                                      .d = y,
+                                      .d_stride = out,
+                                      .compute = c->spec.compute};
     rm_cuda_product_biased(c, p, bias, act);
 }
 
@@ -135,25 +121,22 @@ void rm_cuda_compact_linear_dx(struct rm_backend *b, const float *dy, const floa
 {
     struct rm_cuda *c = rm_cuda_of(b);
     const uint32_t in = in_of(rows);
-    struct rm_cuda_product p = {};
     if (!rows->batch)
         return;
     float *wt =
         static_cast<float *>(rm_cuda_scratch(c, RM_SCRATCH_A, (size_t)out * in * sizeof(uint16_t)));
-    p.b = reduced(c, dy, rows->batch, out);
-    if (!wt || !p.b)
+    const struct rm_cuda_product p = {.m = in,
+                                      .n = rows->batch,
+                                      .k = out,
+                                      .a = {wt, in, false},
+                                      .b = reduced(c, dy, rows->batch, out, false),
+                                      .d = dx,
+                                      .d_stride = in,
+                                      .d_reduced = true,
+                                      .compute = c->spec.compute};
+    if (!wt || !p.b.at)
         return;
     rm_cuda_compact_pack(b, w, out, rows, wt);
-    p.m = in;
-    p.n = rows->batch;
-    p.k = out;
-    p.a = wt;
-    p.lda = in;
-    p.ldb = rm_cuda_reduced_stride(out);
-    p.d = dx;
-    p.d_reduced = true;
-    p.ldd = in;
-    p.compute = c->spec.compute;
     rm_cuda_product_plain(c, p);
 }
 
@@ -163,7 +146,6 @@ void rm_cuda_compact_linear_dw(struct rm_backend *b, const float *dy, const floa
 {
     struct rm_cuda *c = rm_cuda_of(b);
     const uint32_t in = in_of(rows);
-    struct rm_cuda_product p = {};
     if (!rows->batch) {
         rm_cuda_fill(b, 0.0f, (size_t)in * out, dw);
         rm_cuda_fill(b, 0.0f, out, db);
@@ -171,19 +153,16 @@ void rm_cuda_compact_linear_dw(struct rm_backend *b, const float *dy, const floa
     }
     float *turned = static_cast<float *>(
         rm_cuda_scratch(c, RM_SCRATCH_PARTS, (size_t)out * in * sizeof(float)));
-    p.b = reduced(c, dy, rows->batch, out);
-    if (!turned || !p.b)
+    const struct rm_cuda_product p = {.m = in,
+                                      .n = out,
+                                      .k = rows->batch,
+                                      .a = {x, in, false},
+                                      .b = reduced(c, dy, rows->batch, out, true),
+                                      .d = turned,
+                                      .d_stride = in,
+                                      .compute = c->spec.compute};
+    if (!turned || !p.b.at)
         return;
-    p.b_turned = true;
-    p.m = in;
-    p.n = out;
-    p.k = rows->batch;
-    p.a = x;
-    p.lda = in;
-    p.ldb = rm_cuda_reduced_stride(out);
-    p.d = turned;
-    p.ldd = in;
-    p.compute = c->spec.compute;
     if (!rm_cuda_product_summed(c, p, db))
         rm_cuda_column_sums(c, dy, rows->batch, out, db);
     rm_cuda_turn(c, turned, out, rows->places, rows->channels, rows->places, RM_COMPUTE_FP32, dw);

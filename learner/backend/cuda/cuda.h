@@ -18,6 +18,7 @@
 #include "learner/backend/cuda/launch.h"
 
 #include <cublasLt.h>
+#include <type_traits>
 
 extern "C" {
 #include "learner/backend/backend.h"
@@ -60,6 +61,9 @@ struct rm_cuda {
 };
 
 #define RM_CUDA_SUMS 4096u
+
+/* The type of the function that a table's member points to. */
+#define RM_CUDA_MEMBER(table, member) std::remove_pointer<decltype(table::member)>::type
 
 /* Lets launches of the kernel use all the shared memory that a block may have, permanently: a lower
  * limit would hold for recorded launches too. */
@@ -127,11 +131,5 @@ static inline unsigned rm_cuda_blocks(const struct rm_cuda *c, size_t n, unsigne
 #define RM_EACH(i, n)                                                                              \
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);                        \
          i += (size_t)gridDim.x * blockDim.x)
-
-/* The factor of the losses' gradients. */
-static inline __device__ float rm_loss_scale(const struct rm_update_figures *f)
-{
-    return f->loss_scale > 0.0f ? f->loss_scale : 1.0f;
-}
 
 #endif

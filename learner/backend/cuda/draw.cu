@@ -1,9 +1,7 @@
 /* Draws of batches on a device (device_draw.h): the random numbers of sampler.c and
  * sampler_priority.c, in the host's order. Compiled without fused multiply-adds, so that returns
  * and positions in the tree equal the host's to the bit. */
-#include "learner/backend/cuda/per.h"
-
-#include "learner/backend/cuda/block.h"
+#include "learner/backend/cuda/draw.h"
 
 /* A generator that begins at word `word` of the draw's stream. */
 static __device__ struct rm_rng rng_at(const struct rm_device_sampler &d, uint64_t word)
@@ -279,26 +277,13 @@ static __device__ void replace_gone(const struct rm_device_sampler &d, struct dr
     }
 }
 
-static __device__ double block_least(double x, double *scratch)
-{
-    const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
-    for (unsigned apart = RM_WARP / 2; apart; apart /= 2)
-        x = fmin(x, __shfl_down_sync(0xffffffffu, x, apart));
-    if (warp_lane == 0)
-        scratch[warp] = x;
-    __syncthreads();
-    for (unsigned w = 0; w < blockDim.x / RM_WARP; w++)
-        x = w ? fmin(x, scratch[w]) : scratch[w];
-    return x;
-}
-
 /* w = (smallest p / p)^beta, as weigh() of sampler_priority.c. */
 static __device__ void weigh(const struct rm_device_sampler &d, struct drawn *s)
 {
     double least = INFINITY;
     for (uint32_t i = threadIdx.x; i < d.batch; i += blockDim.x)
         least = fmin(least, d.tree.level[0][d.leaf[i]]);
-    least = block_least(least, s->scratch);
+    least = rm_block_join(least, s->scratch, [](double a, double b) { return fmin(a, b); });
     for (uint32_t i = threadIdx.x; i < d.batch; i += blockDim.x)
         d.weight[i] = (float)pow(least / d.tree.level[0][d.leaf[i]], d.turn->beta);
 }

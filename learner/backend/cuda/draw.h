@@ -2,10 +2,10 @@
 #ifndef RM_LEARNER_BACKEND_CUDA_DRAW_H
 #define RM_LEARNER_BACKEND_CUDA_DRAW_H
 
-#include "learner/backend/cuda/cuda.h"
+#include "learner/backend/cuda/block.h"
+#include "learner/backend/cuda/tables.h"
 
 extern "C" {
-#include "learner/backend/device_draw.h"
 #include "learner/backend/priority_node.h"
 #include "shm/base/draw.h"
 }
@@ -51,6 +51,9 @@ static __device__ inline bool rm_draw_look(const struct rm_device_sampler &d, ui
     return rm_view_look(&d.sources[source].view, &rm_draw_spans(d)[source], distance, lane, &d.rule,
                         found);
 }
+
+/* Enters rows that have arrived since the last draw in the tree (per.cu). */
+void rm_cuda_enter(struct rm_cuda *c, const struct rm_device_sampler *draw);
 
 /* --- the tree -------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* Operations on flat arrays: activations, sums, noise of weights, optimizers. */
+/* Operations on flat arrays: activations, sums, noise of weights. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
@@ -153,60 +153,6 @@ struct adding_noise {
     }
 };
 
-struct moments {
-    float g, p, m, v;
-};
-
-/* The computation of elementwise.isa.c, term by term. */
-struct adam_step {
-    typedef moments in;
-    float step, root, beta1, beta2, epsilon, scale, decay;
-    const float *grads;
-    float *params, *m, *v;
-
-    /* Moments of weights without gradients shrink for ever: small ones become 0, as on the CPU. */
-    static __device__ float flushed(float x)
-    {
-        return fabsf(x) < 1e-35f ? 0.0f : x;
-    }
-    __device__ in load(size_t i) const
-    {
-        return {grads[i], params[i], m[i], v[i]};
-    }
-    __device__ void store(size_t i, in o) const
-    {
-        const float g = o.g * scale;
-        const float mi = flushed(fmaf(1.0f - beta1, g, beta1 * o.m));
-        const float vi = flushed(fmaf((1.0f - beta2) * g, g, beta2 * o.v));
-        m[i] = mi;
-        v[i] = vi;
-        const float p = fmaf(-decay, o.p, o.p);
-        params[i] = fmaf(-step, mi / fmaf(sqrtf(vi), root, epsilon), p);
-    }
-};
-
-struct rmsprop_step {
-    typedef moments in;
-    struct rm_rmsprop r;
-    float scale;
-    const float *grads;
-    float *params, *m, *v;
-    __device__ in load(size_t i) const
-    {
-        return {grads[i], params[i], m ? m[i] : 0.0f, v[i]};
-    }
-    __device__ void store(size_t i, in o) const
-    {
-        const float g = o.g * scale;
-        const float vi = fmaf((1.0f - r.alpha) * g, g, r.alpha * o.v);
-        float d = g / (sqrtf(vi) + r.epsilon);
-        v[i] = vi;
-        if (m)
-            m[i] = d = fmaf(r.momentum, o.m, d);
-        params[i] = fmaf(-r.learning_rate, d, o.p);
-    }
-};
-
 } // namespace
 
 void rm_cuda_fill(struct rm_backend *b, float value, size_t n, float *x)
@@ -262,32 +208,4 @@ void rm_cuda_noisy_weights(struct rm_backend *b, const float *mu, const float *s
                            const float *eps, size_t n, float *w)
 {
     rm_map(rm_cuda_of(b), "noisy_weights", adding_noise{mu, sigma, eps, w}, n);
-}
-
-/* --- optimizers ------------------------------------------------------------------------------ */
-
-void rm_cuda_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
-                  size_t n, float *params, float *m, float *v)
-{
-    const double t = (double)adam->step;
-    const struct adam_step op = {
-        (float)(adam->learning_rate / (1.0 - pow(adam->beta1, t))),
-        (float)(1.0 / sqrt(1.0 - pow(adam->beta2, t))),
-        adam->beta1,
-        adam->beta2,
-        adam->epsilon,
-        scale,
-        adam->learning_rate * adam->weight_decay,
-        grads,
-        params,
-        m,
-        v,
-    };
-    rm_map(rm_cuda_of(b), "adam", op, n);
-}
-
-void rm_cuda_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, float scale,
-                     const float *grads, size_t n, float *params, float *m, float *v)
-{
-    rm_map(rm_cuda_of(b), "rmsprop", rmsprop_step{*rmsprop, scale, grads, params, m, v}, n);
 }

@@ -1,59 +1,20 @@
 /* Products for which the library has no algorithm: supported formats and alignments differ between
  * devices and versions, so this kernel accepts any. It is rarely used, and not fast. */
-#include "learner/backend/cuda/math.h"
+#include "learner/backend/cuda/formats.h"
 #include "learner/backend/cuda/product.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 namespace
 {
 
 #define SIDE 16u
 
-struct as_float32 {
-    typedef float type;
-    static __device__ float to_float(float x)
-    {
-        return x;
-    }
-    static __device__ float from_float(float x)
-    {
-        return x;
-    }
-};
-
-struct as_bf16 {
-    typedef uint16_t type;
-    static __device__ float to_float(uint16_t x)
-    {
-        return __bfloat162float(__ushort_as_bfloat16(x));
-    }
-    static __device__ uint16_t from_float(float x)
-    {
-        return __bfloat16_as_ushort(__float2bfloat16_rn(x));
-    }
-};
-
-struct as_fp16 {
-    typedef uint16_t type;
-    static __device__ float to_float(uint16_t x)
-    {
-        return __half2float(__ushort_as_half(x));
-    }
-    static __device__ uint16_t from_float(float x)
-    {
-        return __half_as_ushort(__float2half_rn(x));
-    }
-};
-
 /* Number (row, column) of op(X), of a column-major X. */
 template <class From>
-__device__ float number(const void *x, bool turned, uint32_t stride, uint32_t row, uint32_t column)
+__device__ float number(const struct rm_cuda_operand &x, uint32_t row, uint32_t column)
 {
-    const typename From::type *of = static_cast<const typename From::type *>(x);
-    return From::to_float(turned ? of[(size_t)row * stride + column]
-                                 : of[(size_t)column * stride + row]);
+    const typename From::type *of = static_cast<const typename From::type *>(x.at);
+    return From::to_float(x.turned ? of[(size_t)row * x.stride + column]
+                                   : of[(size_t)column * x.stride + row]);
 }
 
 /* A tile of D, SIDE by SIDE, one number for each thread; sums over k are one chain. */
@@ -66,12 +27,10 @@ __global__ void multiply_tiles(struct rm_cuda_product p)
     const uint32_t x = threadIdx.x, y = threadIdx.y;
     float sum = 0.0f;
     for (uint32_t k0 = 0; k0 < p.k; k0 += SIDE) {
-        a[y * (SIDE + 1) + x] = m0 + x < p.m && k0 + y < p.k
-                                    ? number<From>(p.a, p.a_turned, p.lda, m0 + x, k0 + y)
-                                    : 0.0f;
-        b[y * (SIDE + 1) + x] = n0 + y < p.n && k0 + x < p.k
-                                    ? number<From>(p.b, p.b_turned, p.ldb, k0 + x, n0 + y)
-                                    : 0.0f;
+        a[y * (SIDE + 1) + x] =
+            m0 + x < p.m && k0 + y < p.k ? number<From>(p.a, m0 + x, k0 + y) : 0.0f;
+        b[y * (SIDE + 1) + x] =
+            n0 + y < p.n && k0 + x < p.k ? number<From>(p.b, k0 + x, n0 + y) : 0.0f;
         __syncthreads();
         for (uint32_t k = 0; k < SIDE; k++)
             sum = fmaf(a[k * (SIDE + 1) + x], b[y * (SIDE + 1) + k], sum);
@@ -79,7 +38,7 @@ __global__ void multiply_tiles(struct rm_cuda_product p)
     }
     if (m0 + x >= p.m || n0 + y >= p.n)
         return;
-    const size_t at = (size_t)(n0 + y) * p.ldd + m0 + x;
+    const size_t at = (size_t)(n0 + y) * p.d_stride + m0 + x;
     if (p.d_reduced) {
         typename From::type *to = reinterpret_cast<typename From::type *>(p.d) + at;
         *to = From::from_float(p.add ? From::to_float(*to) + sum : sum);
@@ -94,10 +53,7 @@ void rm_cuda_fallback_product(struct rm_cuda *c, const struct rm_cuda_product *p
 {
     const size_t shared = 2 * SIDE * (SIDE + 1) * sizeof(float);
     const dim3 grid((p->m + SIDE - 1) / SIDE, (p->n + SIDE - 1) / SIDE), block(SIDE, SIDE);
-    if (p->compute == RM_COMPUTE_BF16)
-        RM_RUN_SHARED(c, multiply_tiles<as_bf16>, grid, block, shared, *p);
-    else if (p->compute == RM_COMPUTE_FP16)
-        RM_RUN_SHARED(c, multiply_tiles<as_fp16>, grid, block, shared, *p);
-    else
-        RM_RUN_SHARED(c, multiply_tiles<as_float32>, grid, block, shared, *p);
+    rm_in_format(p->compute, [&](auto format) {
+        RM_RUN_SHARED(c, multiply_tiles<decltype(format)>, grid, block, shared, *p);
+    });
 }

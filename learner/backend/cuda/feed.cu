@@ -1,32 +1,15 @@
 /* Batches from replay rows (device_feed.h). */
 #include "learner/backend/cuda/tables.h"
 
-#include "learner/backend/cuda/per.h"
-
 extern "C" {
 #include "actor/env.h"
 }
 
 #define THREADS 128u
 
-/* Element e of an observation. */
-static __device__ float number_of(uint32_t dtype, const uint8_t *obs, uint32_t e)
-{
-    switch (dtype) {
-    case RM_ENV_I8:
-        return (float)reinterpret_cast<const int8_t *>(obs)[e];
-    case RM_ENV_I16:
-        return (float)reinterpret_cast<const int16_t *>(obs)[e];
-    case RM_ENV_I32:
-        return (float)reinterpret_cast<const int32_t *>(obs)[e];
-    case RM_ENV_F32:
-        return reinterpret_cast<const float *>(obs)[e];
-    default:
-        return (float)obs[e];
-    }
-}
-
-static __device__ int32_t code_of(uint32_t dtype, const uint8_t *obs, uint32_t e)
+/* Element e of an observation; real numbers are no codes (int32_t): 0. */
+template <class T>
+static __device__ T element_of(uint32_t dtype, const uint8_t *obs, uint32_t e)
 {
     switch (dtype) {
     case RM_ENV_I8:
@@ -34,9 +17,9 @@ static __device__ int32_t code_of(uint32_t dtype, const uint8_t *obs, uint32_t e
     case RM_ENV_I16:
         return reinterpret_cast<const int16_t *>(obs)[e];
     case RM_ENV_I32:
-        return reinterpret_cast<const int32_t *>(obs)[e];
+        return (T) reinterpret_cast<const int32_t *>(obs)[e];
     case RM_ENV_F32:
-        return 0;
+        return std::is_same<T, float>::value ? (T) reinterpret_cast<const float *>(obs)[e] : (T)0;
     default:
         return obs[e];
     }
@@ -56,13 +39,13 @@ static __device__ uint32_t word_of(const struct rm_device_observation &d, const 
     if (d.most && w % d.elements >= count_of(d, elements) * d.item)
         return 0;
     if (d.as_codes)
-        return (uint32_t)code_of(d.dtype, elements, w);
+        return (uint32_t)element_of<int32_t>(d.dtype, elements, w);
     float x;
     if (d.channels) {
         const uint32_t code = elements[w % d.elements];
         x = d.codebook[(size_t)(code < d.codes ? code : 0) * d.channels + w / d.elements];
     } else {
-        x = number_of(d.dtype, elements, w);
+        x = element_of<float>(d.dtype, elements, w);
     }
     return __float_as_uint(x);
 }
@@ -111,14 +94,5 @@ static void gather(struct rm_backend *b, const struct rm_device_gather *g)
     RM_RUN(c, gather_stacks, 2 * g->batch, THREADS, *g);
 }
 
-static struct rm_device_feed_ops table()
-{
-    struct rm_device_feed_ops t = {};
-    t.gather = gather;
-    t.draw = rm_cuda_draw;
-    t.learned = rm_cuda_learned;
-    t.add_up = rm_cuda_add_up;
-    return t;
-}
-
-const struct rm_device_feed_ops rm_cuda_feed = table();
+const struct rm_device_feed_ops rm_cuda_feed = {
+    .gather = gather, .draw = rm_cuda_draw, .learned = rm_cuda_learned, .add_up = rm_cuda_add_up};

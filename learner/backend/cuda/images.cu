@@ -2,9 +2,6 @@
  * results of the convolution with the rotated kernel. */
 #include "learner/backend/cuda/images.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 namespace
 {
 
@@ -267,18 +264,6 @@ void run(struct rm_cuda *c, const struct rm_images &g, const void *x, const uint
                       bias, relu, images, y);
 }
 
-template <class As>
-void run_wide(struct rm_cuda *c, const struct rm_images &g, const void *x, const uint16_t *w,
-              const float *bias, bool relu, uint32_t images, void *y)
-{
-    if (g.wide_out == 64)
-        run<As, 8>(c, g, x, w, bias, relu, images, y);
-    else if (g.wide_out == 32)
-        run<As, 4>(c, g, x, w, bias, relu, images, y);
-    else
-        run<As, 2>(c, g, x, w, bias, relu, images, y);
-}
-
 } // namespace
 
 bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread)
@@ -323,14 +308,21 @@ static bool cut_for(struct rm_images *g, const struct rm_conv *c, size_t shared,
     return g->groups > 0;
 }
 
-bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared)
+bool rm_images_best_cut(struct rm_images *g, const struct rm_conv *c, size_t shared,
+                        rm_images_cut_fn *cut)
 {
     struct rm_images tight;
-    if (!cut_for(&tight, c, shared, false))
+    if (!cut(&tight, c, shared, false))
         return false;
-    if (!cut_for(g, c, shared, true) || g->groups < tight.groups || g->wide_out < tight.wide_out)
+    if (!cut(g, c, shared, true) || g->groups < tight.groups || g->stages < tight.stages ||
+        g->wide_out < tight.wide_out)
         *g = tight;
     return true;
+}
+
+bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared)
+{
+    return rm_images_best_cut(g, c, shared, cut_for);
 }
 
 /* With a stride there would be zeros between the gradients. */
@@ -356,10 +348,9 @@ void rm_images_pack(struct rm_cuda *c, const struct rm_images &g, const float *w
 {
     const unsigned blocks = rm_cuda_blocks(c, (size_t)g.c.out_channels * rm_images_row(g) / 2, 256);
     uint32_t *words = reinterpret_cast<uint32_t *>(to);
-    if (c->spec.compute == RM_COMPUTE_BF16)
-        RM_RUN(c, pack_rows<rm_in_bf16>, blocks, 256, g, w, turned, words);
-    else
-        RM_RUN(c, pack_rows<rm_in_fp16>, blocks, 256, g, w, turned, words);
+    rm_in_halves(c->spec.compute, [&](auto format) {
+        RM_RUN(c, pack_rows<decltype(format)>, blocks, 256, g, w, turned, words);
+    });
 }
 
 void rm_images_convolve(struct rm_cuda *c, const struct rm_images &g, const void *x,
@@ -367,8 +358,13 @@ void rm_images_convolve(struct rm_cuda *c, const struct rm_images &g, const void
 {
     if (!images)
         return;
-    if (c->spec.compute == RM_COMPUTE_BF16)
-        run_wide<rm_in_bf16>(c, g, x, w, bias, relu, images, y);
-    else
-        run_wide<rm_in_fp16>(c, g, x, w, bias, relu, images, y);
+    rm_in_halves(c->spec.compute, [&](auto format) {
+        typedef decltype(format) As;
+        if (g.wide_out == 64)
+            run<As, 8>(c, g, x, w, bias, relu, images, y);
+        else if (g.wide_out == 32)
+            run<As, 4>(c, g, x, w, bias, relu, images, y);
+        else
+            run<As, 2>(c, g, x, w, bias, relu, images, y);
+    });
 }

@@ -15,6 +15,7 @@
 #define RM_LEARNER_BACKEND_CUDA_IMAGES_H
 
 #include "learner/backend/cuda/cuda.h"
+#include "learner/backend/cuda/formats.h"
 #include "learner/backend/cuda/tensor.h"
 
 #define RM_GROUP       128u /* threads that compute results of a unit together */
@@ -58,6 +59,11 @@ static inline __host__ __device__ uint32_t rm_images_shared_row(const struct rm_
  * image as make places that follow each other stand on banks that do, where a row of them ends too.
  */
 bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread);
+/* The spread cut if it has no fewer groups, stages or channels than the other. */
+typedef bool rm_images_cut_fn(struct rm_images *g, const struct rm_conv *c, size_t shared,
+                              bool spread);
+bool rm_images_best_cut(struct rm_images *g, const struct rm_conv *c, size_t shared,
+                        rm_images_cut_fn *cut);
 /* Whether the convolution fits so many bytes of shared memory; if so, fills in the cut. `back`: for
  * the gradients of weights. */
 bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared);

@@ -4,9 +4,6 @@
  * alone. */
 #include "learner/backend/cuda/images.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 namespace
 {
 
@@ -130,16 +127,6 @@ __device__ void multiply_unit(const struct rm_images &g, const tables &t, const 
     }
 }
 
-__device__ float number(rm_in_bf16, uint16_t x)
-{
-    return __bfloat162float(__ushort_as_bfloat16(x));
-}
-
-__device__ float number(rm_in_fp16, uint16_t x)
-{
-    return __half2float(__ushort_as_half(x));
-}
-
 /* The sums of dy, one channel for a thread of each side; at the end the sum over all sides. */
 template <class As>
 __device__ float sum_unit(const struct rm_images &g, const uint16_t *unit)
@@ -149,7 +136,7 @@ __device__ float sum_unit(const struct rm_images &g, const uint16_t *unit)
     const uint16_t *dy = unit + g.unit + channel;
     float sum = 0.0f;
     for (uint32_t r = threadIdx.x / g.wide_out; r < rows; r += sides)
-        sum += number(As(), dy[r * pitch]);
+        sum += As::to_float(dy[r * pitch]);
     return sum;
 }
 
@@ -261,16 +248,6 @@ void run(struct rm_cuda *c, const struct rm_images &g, const void *dy, const voi
                       dy, x, images, parts);
 }
 
-template <class As>
-void run_tiles(struct rm_cuda *c, const struct rm_images &g, const void *dy, const void *x,
-               uint32_t images, float *parts)
-{
-    static void (*const runs[])(struct rm_cuda *, const struct rm_images &, const void *,
-                                const void *, uint32_t, float *) = {
-        run<As, 1>, run<As, 3>, run<As, 5>, run<As, TILES_MOST>};
-    runs[g.tiles == 1 ? 0 : g.tiles == 3 ? 1 : g.tiles == 5 ? 2 : 3](c, g, dy, x, images, parts);
-}
-
 } // namespace
 
 static bool cut_for(struct rm_images *g, const struct rm_conv *c, size_t shared, bool spread)
@@ -296,12 +273,7 @@ static bool cut_for(struct rm_images *g, const struct rm_conv *c, size_t shared,
 
 bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t shared)
 {
-    struct rm_images tight;
-    if (!cut_for(&tight, c, shared, false))
-        return false;
-    if (!cut_for(g, c, shared, true) || g->stages < tight.stages)
-        *g = tight;
-    return true;
+    return rm_images_best_cut(g, c, shared, cut_for);
 }
 
 size_t rm_images_part_bytes(const struct rm_cuda *c, const struct rm_images &g, uint32_t images)
@@ -312,10 +284,17 @@ size_t rm_images_part_bytes(const struct rm_cuda *c, const struct rm_images &g, 
 void rm_images_back(struct rm_cuda *c, const struct rm_images &g, const void *dy, const void *x,
                     uint32_t images, float *parts, float *dw, float *db)
 {
-    if (c->spec.compute == RM_COMPUTE_BF16)
-        run_tiles<rm_in_bf16>(c, g, dy, x, images, parts);
-    else
-        run_tiles<rm_in_fp16>(c, g, dy, x, images, parts);
+    rm_in_halves(c->spec.compute, [&](auto format) {
+        typedef decltype(format) As;
+        if (g.tiles == 1)
+            run<As, 1>(c, g, dy, x, images, parts);
+        else if (g.tiles == 3)
+            run<As, 3>(c, g, dy, x, images, parts);
+        else if (g.tiles == 5)
+            run<As, 5>(c, g, dy, x, images, parts);
+        else
+            run<As, TILES_MOST>(c, g, dy, x, images, parts);
+    });
     RM_RUN(c, add_parts, rm_cuda_blocks(c, part_of(g), 128), 128, g, parts,
            blocks_for(c, g, images), dw, db);
 }

@@ -1,13 +1,11 @@
 /* Fully connected layers, in row-major order. cublasLt sees the transposes, so no matrix is
  * transposed in memory. */
+#include "learner/backend/cuda/formats.h"
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/product.h"
 #include "learner/backend/cuda/sums.h"
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <errno.h>
 
@@ -21,24 +19,18 @@ struct alignas(16) eight {
 };
 
 /* Eight numbers of a row at a time. */
-template <bool bf16>
+template <class As>
 struct reducing {
     const float *x;
     uint32_t columns;
     eight *to;
-    static __device__ uint16_t bits_of(float v)
-    {
-        if (bf16)
-            return __bfloat16_as_ushort(__float2bfloat16_rn(v));
-        return __half_as_ushort(__float2half_rn(v));
-    }
     __device__ void at(size_t r, uint32_t i) const
     {
         const float *from = x + r * columns;
         eight v;
 #pragma unroll
         for (uint32_t k = 0; k < 8; k++)
-            v.bits[k] = i * 8 + k < columns ? bits_of(from[i * 8 + k]) : (uint16_t)0;
+            v.bits[k] = i * 8 + k < columns ? As::from_float(from[i * 8 + k]) : (uint16_t)0;
         to[r * ((columns + 7) / 8) + i] = v;
     }
 };
@@ -56,22 +48,23 @@ struct biasing {
     }
 };
 
-/* An operand of a product: the matrix itself, or a copy in 16 bits. */
-struct operand {
-    const void *at;
-    uint32_t stride;
-};
-
-operand operand_of(struct rm_cuda *c, enum rm_cuda_scratch which, const float *x, size_t rows,
-                   uint32_t columns)
+/* The matrix itself, or a copy in 16 bits. */
+struct rm_cuda_operand operand_of(struct rm_cuda *c, enum rm_cuda_scratch which, const float *x,
+                                  size_t rows, uint32_t columns)
 {
     if (!rm_cuda_reduced(c->spec.compute))
-        return {x, columns};
+        return {x, columns, false};
     const uint32_t stride = rm_cuda_reduced_stride(columns);
     void *to = rm_cuda_scratch(c, which, rows * stride * sizeof(uint16_t));
     if (to)
         rm_cuda_reduce(c, x, rows, columns, to);
-    return {to, stride};
+    return {to, stride, false};
+}
+
+struct rm_cuda_operand turned(struct rm_cuda_operand x)
+{
+    x.turned = true;
+    return x;
 }
 
 size_t larger(size_t a, size_t b)
@@ -85,10 +78,9 @@ void rm_cuda_reduce(struct rm_cuda *c, const float *x, size_t rows, uint32_t col
 {
     eight *out = static_cast<eight *>(to);
     const uint32_t eights = (columns + 7) / 8;
-    if (c->spec.compute == RM_COMPUTE_BF16)
-        rm_map(c, "reduce", reducing<true>{x, columns, out}, rows, eights);
-    else
-        rm_map(c, "reduce", reducing<false>{x, columns, out}, rows, eights);
+    rm_in_halves(c->spec.compute, [&](auto format) {
+        rm_map(c, "reduce", reducing<decltype(format)>{x, columns, out}, rows, eights);
+    });
 }
 
 /* Reserves scratch; the first call makes the plans, before anything is captured. */
@@ -133,10 +125,10 @@ uint32_t rm_cuda_product_part(const struct rm_cuda_product *whole, uint32_t at,
     const uint32_t n = whole->n - at < COLUMNS_MOST ? whole->n - at : COLUMNS_MOST;
     *part = *whole;
     part->n = n;
-    part->b = static_cast<const char *>(whole->b) +
-              (size_t)at * (whole->b_turned ? 1 : whole->ldb) * element;
+    part->b.at = static_cast<const char *>(whole->b.at) +
+                 (size_t)at * (whole->b.turned ? 1 : whole->b.stride) * element;
     part->d = reinterpret_cast<float *>(reinterpret_cast<char *>(whole->d) +
-                                        (size_t)at * whole->ldd * result);
+                                        (size_t)at * whole->d_stride * result);
     return at + n;
 }
 
@@ -194,19 +186,15 @@ void rm_cuda_linear(struct rm_backend *b, const float *x, const float *wt, const
     struct rm_cuda *c = rm_cuda_of(b);
     if (!batch || !out)
         return;
-    const operand xs = operand_of(c, RM_SCRATCH_B, x, batch, in);
-    struct rm_cuda_product p = {};
-    p.a_turned = true;
-    p.m = out;
-    p.n = batch;
-    p.k = in;
-    p.a = wt;
-    p.lda = rm_cuda_reduced(c->spec.compute) ? rm_cuda_reduced_stride(in) : in;
-    p.b = xs.at;
-    p.ldb = xs.stride;
-    p.d = y;
-    p.ldd = out;
-    p.compute = c->spec.compute;
+    const uint32_t stride = rm_cuda_reduced(c->spec.compute) ? rm_cuda_reduced_stride(in) : in;
+    const struct rm_cuda_product p = {.m = out,
+                                      .n = batch,
+                                      .k = in,
+                                      .a = {wt, stride, true},
+                                      .b = operand_of(c, RM_SCRATCH_B, x, batch, in),
+                                      .d = y,
+                                      .d_stride = out,
+                                      .compute = c->spec.compute};
     rm_cuda_product_biased(c, p, bias, act);
 }
 
@@ -217,19 +205,14 @@ void rm_cuda_linear_dx(struct rm_backend *b, const float *dy, const float *w, ui
     struct rm_cuda *c = rm_cuda_of(b);
     if (!batch || !in)
         return;
-    const operand ws = operand_of(c, RM_SCRATCH_A, w, out, in);
-    const operand ds = operand_of(c, RM_SCRATCH_B, dy, batch, out);
-    struct rm_cuda_product p = {};
-    p.m = in;
-    p.n = batch;
-    p.k = out;
-    p.a = ws.at;
-    p.lda = ws.stride;
-    p.b = ds.at;
-    p.ldb = ds.stride;
-    p.d = dx;
-    p.ldd = in;
-    p.compute = c->spec.compute;
+    const struct rm_cuda_product p = {.m = in,
+                                      .n = batch,
+                                      .k = out,
+                                      .a = operand_of(c, RM_SCRATCH_A, w, out, in),
+                                      .b = operand_of(c, RM_SCRATCH_B, dy, batch, out),
+                                      .d = dx,
+                                      .d_stride = in,
+                                      .compute = c->spec.compute};
     rm_cuda_product_plain(c, p);
 }
 
@@ -243,20 +226,14 @@ void rm_cuda_linear_dw(struct rm_backend *b, const float *dy, const float *x, ui
         rm_cuda_fill(b, 0.0f, out, db);
         return;
     }
-    const operand xs = operand_of(c, RM_SCRATCH_A, x, batch, in);
-    const operand ds = operand_of(c, RM_SCRATCH_B, dy, batch, out);
-    struct rm_cuda_product p = {};
-    p.b_turned = true;
-    p.m = in;
-    p.n = out;
-    p.k = batch;
-    p.a = xs.at;
-    p.lda = xs.stride;
-    p.b = ds.at;
-    p.ldb = ds.stride;
-    p.d = dw;
-    p.ldd = in;
-    p.compute = c->spec.compute;
+    const struct rm_cuda_product p = {.m = in,
+                                      .n = out,
+                                      .k = batch,
+                                      .a = operand_of(c, RM_SCRATCH_A, x, batch, in),
+                                      .b = turned(operand_of(c, RM_SCRATCH_B, dy, batch, out)),
+                                      .d = dw,
+                                      .d_stride = in,
+                                      .compute = c->spec.compute};
     if (!rm_cuda_product_summed(c, p, db))
         rm_cuda_column_sums(c, dy, batch, out, db);
 }

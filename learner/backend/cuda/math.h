@@ -160,19 +160,4 @@ RM_INLINE float rm_warp_max(float x)
     return x;
 }
 
-/* The sum over a block of whole warps; every thread gets it. shared: (32) of it, which no other
- * code may use until all threads have returned; all threads call. */
-template <class T>
-RM_INLINE T rm_block_sum(T x, T *shared)
-{
-    const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % 32;
-    const unsigned warps = blockDim.x * blockDim.y / 32;
-    x = rm_warp_sum(x);
-    __syncthreads(); /* all threads have read the previous sum */
-    if (lane == 0)
-        shared[thread / 32] = x;
-    __syncthreads();
-    return rm_warp_sum(lane < warps ? shared[lane] : (T)0);
-}
-
 #endif

@@ -4,10 +4,7 @@
 
 #include "learner/backend/cuda/cuda.h"
 
-#include <type_traits>
-
-#define RM_CUDA_DECLARE(name)                                                                      \
-    std::remove_pointer<decltype(rm_backend_ops::name)>::type rm_cuda_##name;
+#define RM_CUDA_DECLARE(name) RM_CUDA_MEMBER(rm_backend_ops, name) rm_cuda_##name;
 RM_OPERATIONS(RM_CUDA_DECLARE)
 RM_DEVICE_OPERATIONS(RM_CUDA_DECLARE)
 #undef RM_CUDA_DECLARE

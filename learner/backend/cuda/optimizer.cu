@@ -64,7 +64,7 @@ static __device__ void count_made(const struct rm_device_rule &rule,
     rm_figures_add(f);
     f->steps++;
     for (uint32_t i = 0; i < rule.groups; i++)
-        f->scale[i] = (float)(clipping(clip, norms.group[i]) / rm_loss_scale(f));
+        f->scale[i] = (float)(clipping(clip, norms.group[i]) / rm_figures_scale(f));
     const double t = (double)f->steps;
     f->adam_step = (float)(rate / (1.0 - pow((double)rule.beta1, t)));
     f->adam_root = (float)(1.0 / sqrt(1.0 - pow((double)rule.beta2, t)));
@@ -111,7 +111,7 @@ static __global__ void norm_judge(struct rm_device_rule rule, struct rm_device_s
 {
     RM_SHARED(double, scratch);
     struct rm_update_figures *f = s.figures;
-    const double by = rm_loss_scale(f);
+    const double by = rm_figures_scale(f);
     struct norms norms = {};
     for (uint32_t i = 0; i < rule.groups; i++) {
         const double squares = chunks_sum(s, i, scratch);
@@ -344,17 +344,5 @@ static void change(struct rm_backend *b, const float *x, const float *y, size_t 
     RM_RUN_SHARED(c, change_total, 1, THREADS, RM_BLOCK_SUM_BYTES, partials, parts, out);
 }
 
-/* --------------------------------------------------------------------------------------------- */
-
-static struct rm_device_optimizer_ops table()
-{
-    struct rm_device_optimizer_ops t = {};
-    t.norm = norm;
-    t.step = step;
-    t.muon_begin = muon_begin;
-    t.muon_end = muon_end;
-    t.change = change;
-    return t;
-}
-
-const struct rm_device_optimizer_ops rm_cuda_optimizer = table();
+const struct rm_device_optimizer_ops rm_cuda_optimizer = {
+    .norm = norm, .step = step, .muon_begin = muon_begin, .muon_end = muon_end, .change = change};

@@ -1,9 +1,7 @@
 /* The sum tree of prioritised replay on a device: the numbers of learner/sampler_priority.c and
  * priority_tree.c, with a thread for each leaf and each node. Leaves are set first, then sums level
  * by level, so sums do not depend on the order of threads. */
-#include "learner/backend/cuda/per.h"
-
-#include "learner/backend/cuda/block.h"
+#include "learner/backend/cuda/draw.h"
 
 /* --- the whole tree
  * ---------------------------------------------------------------------------- */
@@ -122,22 +120,6 @@ void rm_cuda_enter(struct rm_cuda *c, const struct rm_device_sampler *d)
 /* --- priorities of errors
  * ---------------------------------------------------------------------- */
 
-/* The largest x of the block; all are at least 0; every thread gets it. */
-static __device__ double block_most(double x, double *scratch)
-{
-    const unsigned warp_lane = threadIdx.x % RM_WARP, warp = threadIdx.x / RM_WARP;
-    for (unsigned apart = RM_WARP / 2; apart; apart /= 2)
-        x = fmax(x, __shfl_down_sync(0xffffffffu, x, apart));
-    if (warp_lane == 0)
-        scratch[warp] = x;
-    __syncthreads();
-    double most = 0.0;
-    for (unsigned w = 0; w < blockDim.x / RM_WARP; w++)
-        most = fmax(most, scratch[w]);
-    __syncthreads();
-    return most;
-}
-
 /* p^alpha; with an error that is not finite, the item gets the priority of a new one. */
 static __device__ double priority_of(const struct rm_device_tree &t, float error, double largest)
 {
@@ -164,7 +146,7 @@ static __global__ void __launch_bounds__(RM_DRAW_THREADS)
             rm_tree_put(t, d.leaf[i], p);
         most = fmax(most, p);
     }
-    most = block_most(most, scratch);
+    most = rm_block_join(most, scratch, [](double a, double b) { return fmax(a, b); });
     for (uint32_t i = threadIdx.x; i < d.batch; i += blockDim.x)
         t.last[d.leaf[i]] = 0;
     uint64_t apart = 1;

@@ -3,10 +3,8 @@
 #include "learner/backend/cuda/memory.h"
 #include "learner/backend/cuda/ops.h"
 #include "learner/backend/cuda/tables.h"
-#include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/product.h"
 #include "learner/backend/cuda/sums.h"
-#include "learner/backend/cuda/worlds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -201,53 +199,34 @@ static void destroy(struct rm_backend *b)
     free(c);
 }
 
-static struct rm_device_ops device_table(void)
-{
-    struct rm_device_ops d = {};
-    d.alloc = rm_cuda_alloc;
-    d.alloc_host = rm_cuda_alloc_host;
-    d.release_host = rm_cuda_release_host;
-    d.register_host = rm_cuda_register_host;
-    d.unregister_host = rm_cuda_unregister_host;
-    d.copy_in = rm_cuda_copy_in;
-    d.copy_out = rm_cuda_copy_out;
-    d.copy = rm_cuda_copy;
-    d.clear = rm_cuda_clear;
-    d.mark_create = rm_cuda_mark_create;
-    d.mark_destroy = rm_cuda_mark_destroy;
-    d.mark = rm_cuda_mark;
-    d.follow = rm_cuda_follow;
-    d.passed = rm_cuda_passed;
-    d.wait = rm_cuda_wait;
-    d.finish = rm_cuda_finish;
-    d.capture = rm_cuda_capture;
-    d.captured = rm_cuda_captured;
-    d.instantiate = rm_cuda_instantiate;
-    d.launch = rm_cuda_launch;
-    d.graph_destroy = rm_cuda_graph_destroy;
-    d.draws = draws;
-    d.failed = failed;
-    d.shortage = shortage;
-    d.counts = counts;
-    d.policies = &rm_cuda_policies;
-    d.worlds = &rm_cuda_worlds;
-    d.values = &rm_cuda_values;
-    d.sequences = &rm_cuda_sequences;
-    d.soft = &rm_cuda_soft;
-    d.optimizer = &rm_cuda_optimizer;
-    d.feed = &rm_cuda_feed;
-    d.collective = &rm_cuda_collective;
-    return d;
-}
+#define ROW(name) .name = rm_cuda_##name,
+/* clang-format off */
+static const struct rm_device_ops device_ops = {
+    RM_DEVICE_MEMORY(ROW)
+    .draws = draws,
+    .failed = failed,
+    .shortage = shortage,
+    .counts = counts,
+    .values = &rm_cuda_values,
+    .sequences = &rm_cuda_sequences,
+    .soft = &rm_cuda_soft,
+    .policies = &rm_cuda_policies,
+    .optimizer = &rm_cuda_optimizer,
+    .feed = &rm_cuda_feed,
+    .worlds = &rm_cuda_worlds,
+    .collective = &rm_cuda_collective,
+};
+/* clang-format on */
+#undef ROW
 
+/* The names of the list are not in the order of the members. */
 static struct rm_backend_ops operations_table(void)
 {
-    struct rm_backend_ops o = {};
-    o.destroy = destroy;
-    o.alloc = rm_cuda_alloc_floats;
-    o.release = rm_cuda_release;
-    o.upload = rm_cuda_upload;
-    o.download = rm_cuda_download;
+    struct rm_backend_ops o = {.destroy = destroy,
+                               .alloc = rm_cuda_alloc_floats,
+                               .release = rm_cuda_release,
+                               .upload = rm_cuda_upload,
+                               .download = rm_cuda_download};
 #define ROW(name) o.name = rm_cuda_##name;
     RM_OPERATIONS(ROW)
     RM_DEVICE_OPERATIONS(ROW)
@@ -255,7 +234,6 @@ static struct rm_backend_ops operations_table(void)
     return o;
 }
 
-static const struct rm_device_ops device_ops = device_table();
 static const struct rm_backend_ops ops = operations_table();
 
 static bool make_sums(struct rm_cuda *c)

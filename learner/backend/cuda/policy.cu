@@ -137,21 +137,14 @@ static void restarts(struct rm_backend *b, const uint8_t *flags, uint32_t first_
            out);
 }
 
-static struct rm_policy_ops table()
-{
-    struct rm_policy_ops o = {};
-    o.values = rm_cuda_policy_values;
-    o.gae = rm_cuda_gae;
-    o.vtrace = rm_cuda_vtrace;
-    o.restarts = restarts;
-    o.returns = rm_cuda_returns;
-    o.take = take;
-    o.loss = rm_cuda_policy_loss;
-    o.passed = passed;
-    o.returned = rm_cuda_returned;
-    o.taken = taken;
-    o.lost = rm_cuda_policy_lost;
-    return o;
-}
-
-const struct rm_policy_ops rm_cuda_policies = table();
+const struct rm_policy_ops rm_cuda_policies = {.values = rm_cuda_policy_values,
+                                               .gae = rm_cuda_gae,
+                                               .vtrace = rm_cuda_vtrace,
+                                               .restarts = restarts,
+                                               .returns = rm_cuda_returns,
+                                               .take = take,
+                                               .loss = rm_cuda_policy_loss,
+                                               .lost = rm_cuda_policy_lost,
+                                               .returned = rm_cuda_returned,
+                                               .taken = taken,
+                                               .passed = passed};

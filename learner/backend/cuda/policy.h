@@ -1,30 +1,9 @@
-/* policy: the functions of policy_ops.h on a device. */
+/* policy: numbers of devices that have rows of their own (policy_ops.h), in kernels. */
 #ifndef RM_LEARNER_BACKEND_CUDA_POLICY_H
 #define RM_LEARNER_BACKEND_CUDA_POLICY_H
 
 #include "learner/backend/cuda/block.h"
-#include "learner/backend/cuda/cuda.h"
-
-extern "C" {
-#include "learner/backend/policy_ops.h"
-}
-
-/* The table, for plugin.cu. */
-extern const struct rm_policy_ops rm_cuda_policies;
-
-/* scans.cu */
-void rm_cuda_gae(struct rm_backend *b, const struct rm_rollout_rows *rows, float lambda,
-                 float *advantage, float *target);
-void rm_cuda_vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
-                    const struct rm_vtrace *vtrace, const float *logp_now, const float *logp_then,
-                    float *advantage, float *target);
-void rm_cuda_returns(struct rm_backend *b, const struct rm_policy_returns *returns);
-void rm_cuda_returned(struct rm_backend *b, const struct rm_policy_returns *returns);
-
-/* softmax.cu */
-void rm_cuda_policy_values(struct rm_backend *b, const struct rm_policy_values *values);
-void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
-void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_minibatch_loss *loss);
+#include "learner/backend/cuda/tables.h"
 
 /* Sets this device's line of the slots to `line` and clears the others; by one block. */
 __device__ static inline void rm_fill_slots(const struct rm_device_slots *slots,

@@ -69,17 +69,17 @@ struct shape shape_of(const struct rm_cuda_product *p)
     return {p->m,
             p->n,
             p->k,
-            p->lda,
-            p->ldb,
-            p->ldd,
-            p->a_turned,
-            p->b_turned,
+            p->a.stride,
+            p->b.stride,
+            p->d_stride,
+            p->a.turned,
+            p->b.turned,
             (uint32_t)p->compute,
             (uint32_t)p->epilogue,
             p->add,
             p->d_reduced,
-            alignment_of(p->a),
-            alignment_of(p->b),
+            alignment_of(p->a.at),
+            alignment_of(p->b.at),
             d < bias ? d : bias}; /* the library takes no alignment for a bias */
 }
 
@@ -219,7 +219,7 @@ bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *produc
     const struct rm_cuda_products *k = c->products;
     for (; p->at < p->found; p->at++) { /* a refused algorithm was not started, and never will be */
         const cublasStatus_t rc = cublasLtMatmul(
-            k->library, p->operation, &one, product->a, p->a, product->b, p->b,
+            k->library, p->operation, &one, product->a.at, p->a, product->b.at, p->b,
             product->add ? &one : &zero, product->d, p->d, product->d, p->d, &p->algorithm[p->at],
             k->workspace, k->workspace_bytes, rm_cuda_stream(c));
         if (refused(rc))

@@ -9,12 +9,17 @@
 
 /* D(m, n) = op(A) op(B) (+ D), column-major as cublasLt has it: a row-major matrix (rows, columns)
  * is a column-major one (columns, rows) of the same memory. */
+struct rm_cuda_operand {
+    const void *at; /* float, or 16 bits, by `compute` */
+    uint32_t stride;
+    bool turned; /* op() transposes */
+};
+
 struct rm_cuda_product {
-    bool a_turned, b_turned; /* op() transposes */
     uint32_t m, n, k;
-    const void *a, *b; /* float, or 16 bits, by `compute` */
-    uint32_t lda, ldb, ldd;
+    struct rm_cuda_operand a, b;
     float *d;
+    uint32_t d_stride;
     bool d_reduced; /* D has numbers of 16 bits, like A and B */
     enum rm_compute compute;
     cublasLtEpilogue_t epilogue;

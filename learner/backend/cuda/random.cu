@@ -5,6 +5,10 @@
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
 
+extern "C" {
+#include "shm/base/draw.h"
+}
+
 namespace
 {
 
@@ -36,21 +40,8 @@ struct coordinates coordinates_of(const struct rm_cuda *c, uint64_t key, uint32_
 RM_INLINE void philox(const struct coordinates &at, uint32_t block, uint32_t w[4])
 {
     const uint64_t c = at.c + (at.before ? at.times * *at.before : 0);
-    uint32_t k0 = (uint32_t)at.key, k1 = (uint32_t)(at.key >> 32);
-    w[0] = block;
-    w[1] = at.a;
-    w[2] = (uint32_t)c;
-    w[3] = (uint32_t)(c >> 32);
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)w[0] * 0xD2511F53u, p1 = (uint64_t)w[2] * 0xCD9E8D57u;
-        w[0] = (uint32_t)(p1 >> 32) ^ w[1] ^ k0;
-        w[2] = (uint32_t)(p0 >> 32) ^ w[3] ^ k1;
-        w[1] = (uint32_t)p1;
-        w[3] = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
+    const uint32_t counter[4] = {block, at.a, (uint32_t)c, (uint32_t)(c >> 32)};
+    rm_draw_block(at.key, counter, w);
 }
 
 /* Box and Muller (1958); (0, 1]: 32 bits as they round, so tails reach 6.7 */

@@ -1,7 +1,6 @@
 /* Rollouts made on the device: draws of actions, links between rows, orders of passes. */
 #include "learner/backend/cuda/policy.h"
 #include "learner/backend/cuda/softmax.h"
-#include "learner/backend/cuda/worlds.h"
 
 extern "C" {
 #include "actor/env.h"

@@ -3,12 +3,6 @@
 
 #include "learner/backend/cuda/block.h"
 
-extern "C" {
-#include "learner/backend/value_ops.h"
-}
-
-#include <string.h>
-
 #define THREADS 128u
 #define WARPS   (THREADS / RM_WARP)
 
@@ -97,7 +91,7 @@ static __global__ void sequence_rows_loss(struct sequence_rows r, struct sequenc
     double *largest = scratch + RM_WARP; /* (threads) */
     const uint32_t i = blockIdx.x;
     const double weight = r.weight ? (double)r.weight[i] : 1.0;
-    const double scale = weight / l.partials[2 * (size_t)r.size] * rm_loss_scale(l.figures);
+    const double scale = weight / l.partials[2 * (size_t)r.size] * rm_figures_scale(l.figures);
     double loss = 0.0, value = 0.0, total = 0.0, valid = 0.0, most = 0.0;
     for (uint32_t t = threadIdx.x; t < r.trace + r.tail; t += blockDim.x) {
         const size_t at = (size_t)t * r.size + i;
@@ -142,11 +136,8 @@ static __global__ void sequences_total(struct sequence_rows r, struct sequence_l
         return;
     const double count = l.partials[2 * (size_t)r.size];
     const double value = sums.y / count;
-    l.figures->last_loss = sums.x / count;
-    for (int k = 0; k < 8; k++)
-        l.figures->now_sums[k] = 0.0;
+    rm_figures_begin(l.figures, sums.x / count, 1.0);
     l.figures->now_sums[RM_SUM_OF_Q] = r.rescale ? rm_value_unscale(value) : value;
-    l.figures->now_samples = 1.0;
 }
 
 static void loss(struct rm_backend *b, const struct rm_sequence_loss *in)
@@ -162,12 +153,4 @@ static void loss(struct rm_backend *b, const struct rm_sequence_loss *in)
     RM_RUN_SHARED(c, sequences_total, 1, 256, RM_BLOCK_SUM_BYTES, rows, l);
 }
 
-static struct rm_sequence_ops table()
-{
-    struct rm_sequence_ops t = {};
-    t.targets = targets;
-    t.loss = loss;
-    return t;
-}
-
-const struct rm_sequence_ops rm_cuda_sequences = table();
+const struct rm_sequence_ops rm_cuda_sequences = {.targets = targets, .loss = loss};

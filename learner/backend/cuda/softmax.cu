@@ -160,7 +160,7 @@ __global__ static void rows_of_loss(struct rm_minibatch_loss l)
         struct sample s = {};
         s.row = l.loss.index ? l.loss.index[i] : i;
         s.weight = l.weight[i];
-        s.scale = rm_loss_scale(l.figures) / (float)(batch ? batch : 1);
+        s.scale = rm_figures_scale(l.figures) / (float)(batch ? batch : 1);
         s.advantage = (l.loss.advantage[s.row] - l.passes->mean) * l.passes->scale;
         weigh(&l, i, &s);
         surrogate(&l, i, &s);

@@ -1,6 +1,7 @@
 /* Sums in a fixed order: of squares, over rows, and layer norm, which uses both. */
 #include "learner/backend/cuda/sums.h"
 
+#include "learner/backend/cuda/block.h"
 #include "learner/backend/cuda/collective.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/memory.h"
@@ -250,7 +251,7 @@ double rm_cuda_sum_squares_diff(struct rm_backend *b, const float *x, const floa
     struct rm_cuda *c = rm_cuda_of(b);
     const unsigned most = RM_CUDA_SUMS, wanted = rm_cuda_blocks(c, n, SQUARES_BLOCK);
     const unsigned blocks = wanted < most ? wanted : most;
-    const size_t shared = 32 * sizeof(double);
+    const size_t shared = RM_BLOCK_SUM_BYTES;
     RM_RUN_SHARED(c, sum_of_squares, blocks, SQUARES_BLOCK, shared, x, y, n, c->sums);
     if (blocks > 1)
         RM_RUN_SHARED(c, sum_of_partials, 1, SQUARES_BLOCK, shared, c->sums, blocks);

@@ -9,15 +9,10 @@
 #ifndef RM_LEARNER_BACKEND_CUDA_TENSOR_H
 #define RM_LEARNER_BACKEND_CUDA_TENSOR_H
 
+#include "learner/backend/cuda/formats.h"
 #include "learner/backend/cuda/launch.h"
 
 #include <stdint.h>
-
-/* Formats of numbers. */
-struct rm_in_bf16 {
-};
-struct rm_in_fp16 {
-};
 
 #ifdef __CUDACC__
 #define RM_TENSOR static __device__ __forceinline__

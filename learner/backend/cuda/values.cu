@@ -90,7 +90,7 @@ static __global__ void huber_rows(struct rm_value_loss in)
         return;
     const float u = in.target[(size_t)row * in.targets] - in.q[taken];
     const float c = rm_huber_slope(u, in.kappa), weight = in.weight ? in.weight[row] : 1.0f;
-    in.d_q[taken] = -c * (weight * (rm_loss_scale(in.figures) / (float)in.batch));
+    in.d_q[taken] = -c * (weight * (rm_figures_scale(in.figures) / (float)in.batch));
     in.partials[row] = (double)(weight * rm_huber(u, c));
     in.partials[in.batch + row] = (double)in.q[taken];
     if (in.error)
@@ -135,7 +135,7 @@ static __global__ void quantile_rows(struct rm_value_loss in, float scale)
         float loss;
         const float pull = against_targets(y, in.targets, q, tau, in.kappa, &loss);
         in.d_q[taken + i * in.layout.quantile] =
-            -(scale * rm_loss_scale(in.figures)) * weight * pull;
+            -(scale * rm_figures_scale(in.figures)) * weight * pull;
         own += (double)loss;
         q_sum += (double)q;
     }
@@ -157,11 +157,8 @@ static __global__ void loss_total(struct rm_value_loss in, double terms)
     const struct rm_block_pair sums = rm_block_sum_pair(in.partials, in.batch, scratch);
     if (threadIdx.x != 0)
         return;
-    in.figures->last_loss = sums.x / terms;
-    for (int i = 0; i < 8; i++)
-        in.figures->now_sums[i] = 0.0;
+    rm_figures_begin(in.figures, sums.x / terms, in.batch);
     in.figures->now_sums[RM_SUM_OF_Q] = sums.y;
-    in.figures->now_samples = in.batch;
 }
 
 static unsigned threads_for(uint32_t quantiles)
@@ -185,12 +182,4 @@ static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *)
     RM_RUN_SHARED(c, loss_total, 1, 256, RM_BLOCK_SUM_BYTES, *in, terms);
 }
 
-static struct rm_value_ops table()
-{
-    struct rm_value_ops t = {};
-    t.targets = targets;
-    t.loss = loss;
-    return t;
-}
-
-const struct rm_value_ops rm_cuda_values = table();
+const struct rm_value_ops rm_cuda_values = {.targets = targets, .loss = loss};

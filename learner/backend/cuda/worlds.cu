@@ -1,6 +1,6 @@
 /* Worlds stepped on the device, by the same rules as the actors'. A thread has a world. Compiled
  * without fused multiply-adds: transitions are the CPU's to the bit. */
-#include "learner/backend/cuda/worlds.h"
+#include "learner/backend/cuda/tables.h"
 
 extern "C" {
 #include "actor/worlds/builtin/cartpole_rules.h"
@@ -199,15 +199,8 @@ static void step(struct rm_backend *b, const struct rm_device_worlds *d)
     RM_RUN(c, next_row, 1, 1, d->stage);
 }
 
-static struct rm_device_world_ops table()
-{
-    struct rm_device_world_ops o = {};
-    o.look = look;
-    o.begin = rm_cuda_worlds_begin;
-    o.draw = rm_cuda_worlds_draw;
-    o.step = step;
-    o.end = rm_cuda_worlds_end;
-    return o;
-}
-
-const struct rm_device_world_ops rm_cuda_worlds = table();
+const struct rm_device_world_ops rm_cuda_worlds = {.look = look,
+                                                   .begin = rm_cuda_worlds_begin,
+                                                   .draw = rm_cuda_worlds_draw,
+                                                   .step = step,
+                                                   .end = rm_cuda_worlds_end};

@@ -30,29 +30,9 @@ void rm_compile_first(struct rm_compiler *c);
 void rm_compile_deviation(struct rm_compiler *c);
 void rm_compile_action(struct rm_compiler *c);
 
-extern const struct rm_step_ops rm_linear_step;
-extern const struct rm_step_ops rm_activate_step;
-extern const struct rm_step_ops rm_layer_norm_step;
-extern const struct rm_step_ops rm_cosine_step;
-extern const struct rm_step_ops rm_dueling_step;
-extern const struct rm_step_ops rm_normalize_step;
-extern const struct rm_step_ops rm_join_step;
-extern const struct rm_step_ops rm_head_step;
-extern const struct rm_step_ops rm_tail_step;
-extern const struct rm_step_ops rm_residual_step;
-extern const struct rm_step_ops rm_embedding_step;
-extern const struct rm_step_ops rm_conv2d_step;
-extern const struct rm_step_ops rm_dropout_step;
-extern const struct rm_step_ops rm_gru_step;
-extern const struct rm_step_ops rm_lstm_step;
-extern const struct rm_step_ops rm_tokens_step;
-extern const struct rm_step_ops rm_spread_step;
-extern const struct rm_step_ops rm_mean_pool_step;
-extern const struct rm_step_ops rm_first_step;
-extern const struct rm_step_ops rm_attention_step;
-extern const struct rm_step_ops rm_pointer_step;
-extern const struct rm_step_ops rm_deviation_step;
-extern const struct rm_step_ops rm_action_step;
+#define RM_STEP_DECLARE(NAME, name) extern const struct rm_step_ops rm_##name##_step;
+RM_STEPS(RM_STEP_DECLARE)
+#undef RM_STEP_DECLARE
 /* clang-format on */
 
 #endif

@@ -1,8 +1,6 @@
 /* Soft actor-critic: losses against the equations written out in double, their gradients
  * by central differences, and a world whose soft values are known. */
 #include "learner/algo/learning.h"
-#include "learner/algo/sac_loss.h"
-#include "learner/algo/temperature.h"
 #include "learner/algo/trainer.h"
 #include "learner/sampler.h"
 #include "tests/support/story.h"
@@ -13,6 +11,7 @@
 #include <string.h>
 
 enum { BATCH = 12, ACTIONS = 5 };
+#define ALPHA 0.3
 
 static struct rm_error failure;
 static struct rm_backend *backend;
@@ -20,10 +19,13 @@ static struct rm_backend *backend;
 struct problem {
     float logits[BATCH * ACTIONS], q1[BATCH * ACTIONS], q2[BATCH * ACTIONS], weight[BATCH];
     float p[BATCH * ACTIONS], logp[BATCH * ACTIONS], ret[BATCH], discount[BATCH];
+    float d[BATCH * ACTIONS];
     double wide[BATCH * ACTIONS]; /* the logits, to be moved */
     uint8_t mask[BATCH * ACTIONS];
     int32_t action[BATCH];
-    struct rm_sac_view view;
+    struct rm_temperature temperature;
+    struct rm_update_figures figures;
+    struct rm_soft_policy_loss in;
 };
 
 static void make(struct problem *p, uint32_t number)
@@ -46,24 +48,28 @@ static void make(struct problem *p, uint32_t number)
         p->discount[b] = b % 4 ? 0.9f : 0;
         p->action[b] = (int32_t)rm_rng_below(&rng, ACTIONS);
     }
-    rm_sac_policy(p->logits, masks ? p->mask : NULL, BATCH, ACTIONS, p->p, p->logp);
-    p->view = (struct rm_sac_view){
-        .batch = BATCH,
-        .actions = ACTIONS,
-        .p = p->p,
-        .logp = p->logp,
-        .q1 = p->q1,
-        .q2 = p->q2,
+    p->temperature.log = log(ALPHA);
+    p->in = (struct rm_soft_policy_loss){
+        .states = {.batch = BATCH,
+                   .actions = ACTIONS,
+                   .logits = p->logits,
+                   .q1 = p->q1,
+                   .q2 = p->q2,
+                   .mask = masks ? p->mask : NULL,
+                   .temperature = &p->temperature,
+                   .p = p->p,
+                   .logp = p->logp},
         .weight = weights ? p->weight : NULL,
-        .alpha = 0.3,
         .target_ratio = 0.7,
-        .mask = masks ? p->mask : NULL,
+        .d_logits = p->d,
+        .figures = &p->figures,
     };
+    rm_soft_ops_of(backend)->policy_loss(backend, &p->in);
 }
 
 static bool legal(const struct problem *p, uint32_t b, uint32_t a)
 {
-    return !p->view.mask || b == 0 || p->mask[b * ACTIONS + a];
+    return !p->in.states.mask || b == 0 || p->mask[b * ACTIONS + a];
 }
 
 /* Softmax over the legal, by its definition. */
@@ -83,7 +89,7 @@ static double cost(const struct problem *p, uint32_t b)
         const double x = probability(p, b, a), q1 = (double)p->q1[b * ACTIONS + a],
                      q2 = (double)p->q2[b * ACTIONS + a];
         if (x > 0)
-            sum += x * (p->view.alpha * log(x) - (q1 < q2 ? q1 : q2));
+            sum += x * (ALPHA * log(x) - (q1 < q2 ? q1 : q2));
     }
     return sum;
 }
@@ -92,7 +98,7 @@ static double slow_loss(const struct problem *p)
 {
     double sum = 0;
     for (uint32_t b = 0; b < BATCH; b++)
-        sum += (p->view.weight ? (double)p->weight[b] : 1) * cost(p, b) / BATCH;
+        sum += (p->in.weight ? (double)p->weight[b] : 1) * cost(p, b) / BATCH;
     return sum;
 }
 
@@ -118,15 +124,24 @@ static void the_policy_is_a_softmax_over_what_is_legal(void **state)
 static void far_logits_stay_finite(void **state)
 {
     (void)state;
-    const float logits[] = {3e4f, -3e4f, 0};
+    const float logits[] = {3e4f, -3e4f, 0}, q[] = {1, 2, 3};
     float p[3], logp[3], d[3];
-    const float q[] = {1, 2, 3};
-    rm_sac_policy(logits, NULL, 1, 3, p, logp);
+    const struct rm_temperature one = {.log = 0};
+    struct rm_update_figures figures = {0};
+    const struct rm_soft_policy_loss in = {.states = {.batch = 1,
+                                                      .actions = 3,
+                                                      .logits = logits,
+                                                      .q1 = q,
+                                                      .q2 = q,
+                                                      .temperature = &one,
+                                                      .p = p,
+                                                      .logp = logp},
+                                           .d_logits = d,
+                                           .figures = &figures};
+    rm_soft_ops_of(backend)->policy_loss(backend, &in);
     assert_true(p[0] == 1 && p[1] == 0 && p[2] == 0 && logp[0] == 0);
-    const struct rm_sac_view view = {
-        .batch = 1, .actions = 3, .p = p, .logp = logp, .q1 = q, .q2 = q, .alpha = 1};
-    const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&view, d);
-    assert_true(loss.loss == -1 && loss.entropy == 0 && d[0] == 0 && d[1] == 0);
+    assert_true(figures.last_loss == -1 && figures.now_sums[RM_SUM_OF_ENTROPY] == 0);
+    assert_true(d[0] == 0 && d[1] == 0);
 }
 
 static void losses_and_targets_are_the_printed_ones(void **state)
@@ -134,11 +149,10 @@ static void losses_and_targets_are_the_printed_ones(void **state)
     (void)state;
     static struct problem p;
     for (uint32_t n = 0; n < 8; n++) {
-        float d[BATCH * ACTIONS], y[BATCH];
+        float y[BATCH];
         double entropy = 0, target = 0;
         make(&p, n);
-        const struct rm_sac_policy_loss loss = rm_sac_policy_loss(&p.view, d);
-        assert_true(fabs(loss.loss - slow_loss(&p)) < 1e-5);
+        assert_true(fabs(p.figures.last_loss - slow_loss(&p)) < 1e-5);
         for (uint32_t b = 0; b < BATCH; b++) {
             uint32_t count = 0;
             for (uint32_t a = 0; a < ACTIONS; a++) {
@@ -148,9 +162,9 @@ static void losses_and_targets_are_the_printed_ones(void **state)
             }
             target += 0.7 * log(count) / BATCH;
         }
-        assert_true(fabs(loss.entropy - entropy) < 1e-5);
-        assert_true(fabs(loss.gap - (target - entropy)) < 1e-5);
-        rm_sac_targets(&p.view, p.ret, p.discount, y);
+        assert_true(fabs(p.figures.now_sums[RM_SUM_OF_ENTROPY] - entropy) < 1e-5);
+        assert_true(fabs(p.figures.now_sums[RM_SUM_OF_GAP] - (target - entropy)) < 1e-5);
+        rm_soft_ops_of(backend)->targets(backend, &p.in.states, p.ret, p.discount, y);
         for (uint32_t b = 0; b < BATCH; b++) {
             const double want = (double)p.ret[b] - (double)p.discount[b] * cost(&p, b);
             assert_true(fabs((double)y[b] - want) < 1e-5);
@@ -163,9 +177,7 @@ static void gradients_are_their_differences(void **state)
     (void)state;
     static struct problem p;
     for (uint32_t n = 0; n < 8; n++) {
-        float d[BATCH * ACTIONS];
         make(&p, n);
-        rm_sac_policy_loss(&p.view, d);
         for (uint32_t i = 0; i < BATCH * ACTIONS; i++) {
             const double at = p.wide[i], eps = 1e-6;
             p.wide[i] = at + eps;
@@ -174,7 +186,7 @@ static void gradients_are_their_differences(void **state)
             const double below = slow_loss(&p);
             p.wide[i] = at;
             const double want = (above - below) / (2 * eps);
-            assert_true(fabs((double)d[i] - want) <= 1e-3 * fabs(want) + 1e-6);
+            assert_true(fabs((double)p.d[i] - want) <= 1e-3 * fabs(want) + 1e-6);
         }
     }
 }
@@ -196,13 +208,21 @@ static void critics_learn_by_half_the_square(void **state)
     make(&p, 0);
     for (int weighted = 0; weighted < 2; weighted++) {
         const float *weight = weighted ? p.weight : NULL;
-        float d[BATCH * ACTIONS] = {0}, error[BATCH] = {0};
+        float d[BATCH * ACTIONS], error[BATCH];
+        const struct rm_soft_critic_loss in = {.batch = BATCH,
+                                               .actions = ACTIONS,
+                                               .q = p.q1,
+                                               .action = p.action,
+                                               .y = p.ret,
+                                               .weight = weight,
+                                               .error = error,
+                                               .d_q = d,
+                                               .figures = &p.figures};
         double q[BATCH * ACTIONS];
         for (uint32_t i = 0; i < BATCH * ACTIONS; i++)
             q[i] = (double)p.q1[i];
-        const double loss =
-            rm_sac_critic_loss(p.q1, BATCH, ACTIONS, p.action, p.ret, weight, d, error);
-        assert_true(fabs(loss - critic_loss(&p, q, weight)) < 1e-5);
+        rm_soft_ops_of(backend)->critic_loss(backend, &in);
+        assert_true(fabs(p.figures.last_loss - critic_loss(&p, q, weight)) < 1e-5);
         for (uint32_t i = 0; i < BATCH * ACTIONS; i++) {
             const double at = q[i], eps = 1e-6;
             q[i] = at + eps;
@@ -256,7 +276,7 @@ static void a_draw_goes_back_through_critics(void **state)
     static float action[BATCH * REALS], p[BATCH], logp[BATCH], q[2][BATCH], d_q[2 * BATCH];
     static float d_action[2][BATCH * REALS], d_out[BATCH * 2 * REALS], weight[BATCH];
     const struct rm_soft_ops *ops = rm_soft_ops_of(backend);
-    struct rm_temperature temperature = rm_temperature_of(0.3);
+    struct rm_temperature temperature = {.log = log(ALPHA)};
     struct rm_update_figures figures = {.last_loss = 5};
     struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, 77, 0);
     double loss = 0, entropy = 0;

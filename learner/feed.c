@@ -85,12 +85,10 @@ static void free_copies(struct rm_feed *f)
 {
     struct rm_backend *b = f->spec.backend;
     for (uint32_t i = 0; i < f->sampler.source_count; i++) {
-        if (f->sources[i].copy)
-            b->ops->release(b, (float *)(void *)f->sources[i].copy);
+        b->ops->release(b, (float *)(void *)f->sources[i].copy);
         f->sources[i].copy = NULL;
     }
-    if (f->blocks)
-        b->device->release_host(b, f->blocks);
+    b->device->release_host(b, f->blocks);
     f->blocks = NULL;
 }
 
@@ -314,10 +312,8 @@ static void free_draw(struct rm_feed *f)
     struct rm_backend *b = f->spec.backend;
     if (f->mapped)
         b->device->unregister_host(b, f->sampler.priorities->region.base);
-    if (f->tables)
-        b->ops->release(b, (float *)(void *)f->tables);
-    if (f->tree)
-        b->ops->release(b, (float *)(void *)f->tree);
+    b->ops->release(b, (float *)(void *)f->tables);
+    b->ops->release(b, (float *)(void *)f->tree);
     f->mapped = NULL;
     f->tables = f->tree = NULL;
     memset(&f->draw, 0, sizeof f->draw);

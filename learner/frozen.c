@@ -63,10 +63,8 @@ static void frozen_destroy(struct rm_method *method)
     struct frozen *f = frozen_of(method);
     if (!f)
         return;
-    if (f->params)
-        f->backend->ops->release(f->backend, f->params);
-    if (f->net)
-        rm_net_destroy(f->net);
+    f->backend->ops->release(f->backend, f->params);
+    rm_net_destroy(f->net);
     free(f->snapshots);
     free(f->of_update);
     free(f);

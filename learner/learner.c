@@ -199,28 +199,23 @@ void rm_learner_state(struct rm_learner *l, struct rm_state *s)
     rm_state_leave(s);
 }
 
-/* Resumes from a checkpoint. The weights region has the last published version. */
-static int resume(struct rm_learner *l, struct rm_error *error)
+/* Loads the learner's state, or the parts of it that `only` lists, from a checkpoint. */
+static int load_state(struct rm_learner *l, const char *folder, const char *const *only,
+                      struct rm_error *error)
 {
-    const struct rm_weights *weights = &l->session->weights[l->policy];
-    float *published = malloc(weights->count * sizeof *published);
     struct rm_state *state = NULL;
-    struct rm_weights_stamp stamp;
-    if (!published)
-        return rm_fail(error, -ENOMEM, "no memory for %" PRIu64 " parameters", weights->count);
-    if (rm_weights_read(weights, published, weights->count, &stamp, NULL))
-        rm_publisher_resume(&l->publisher, published, stamp.updates);
-    free(published);
     int rc = rm_state_create(&state, error);
     if (!rc)
-        rc = rm_learner_state_read(state, l->session->resume, l->policy, error);
+        rc = rm_learner_state_read(state, folder, l->policy, error);
     if (!rc) {
         rm_state_load(state);
+        if (only)
+            rm_state_only(state, only);
         rm_learner_state(l, state);
         rc = rm_state_end(state, error);
     }
     rm_state_destroy(state);
-    return rc ? rm_fail_within(error, rc, "%s", l->session->resume) : 0;
+    return rc;
 }
 
 /* A restarted learner loads its unpublished state from the newest checkpoint. That state is older
@@ -232,19 +227,9 @@ static const char *take_rest(struct rm_learner *l)
 {
     static const char *const rest[] = {"optimizer", "target", "critics", "temperature", NULL};
     struct rm_error error = {""};
-    struct rm_state *state = NULL;
     if (!l->session->newest[0] || !l->method->ops->takes_rest)
         return "starts from zero";
-    int rc = rm_state_create(&state, &error);
-    if (!rc)
-        rc = rm_learner_state_read(state, l->session->newest, l->policy, &error);
-    if (!rc) {
-        rm_state_load(state);
-        rm_state_only(state, rest);
-        rm_learner_state(l, state);
-        rc = rm_state_end(state, &error);
-    }
-    rm_state_destroy(state);
+    const int rc = load_state(l, l->session->newest, rest, &error);
     if (rc)
         fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", l->plan->name, error.text);
     return rc ? "starts from zero" : "is that of the newest checkpoint";
@@ -268,35 +253,40 @@ static int start_from(struct rm_learner *l, struct rm_error *error)
     return rc ? rm_fail_within(error, rc, "policy.from") : 0;
 }
 
-/* Publishes the first version, or continues with a predecessor's last published parameters and its
- * counts on the board. The predecessor's later updates are lost. */
+/* Publishes the first version, resumes from a checkpoint, or continues with a predecessor's last
+ * published parameters and its counts on the board. The predecessor's later updates are lost. */
 static int begin(struct rm_learner *l, struct rm_error *error)
 {
+    const struct rm_weights *weights = &l->session->weights[l->policy];
+    const char *resumed = l->session->resume;
     struct rm_weights_stamp stamp;
-    const uint64_t count = l->session->weights[l->policy].count;
-    if (l->session->resume[0])
-        return resume(l, error);
-    if (rm_weights_latest(&l->session->weights[l->policy]).version == 0) {
+    if (!resumed[0] && rm_weights_latest(weights).version == 0) {
         const int rc = start_from(l, error);
         if (rc)
             return rc;
         rm_publisher_publish(&l->publisher, params(l), 0, 0);
         rm_session_wake_actors(l->session);
-    } else {
-        float *published = malloc(count * sizeof *published);
-        if (!published)
-            return rm_fail(error, -ENOMEM, "no memory for %" PRIu64 " parameters", count);
-        rm_weights_read(&l->session->weights[l->policy], published, count, &stamp, NULL);
-        l->method->ops->load(l->method, published);
-        rm_publisher_resume(&l->publisher, published, stamp.updates);
-        free(published);
-        const uint64_t lost = l->method->ops->updates(l->method) - stamp.updates;
-        fprintf(stderr,
-                RM_SAID_NOTICE "learner of %s: continues from version %" PRIu64 " (update %" PRIu64
-                               "); %" PRIu64 " %s lost, its unpublished state %s\n",
-                l->plan->name, stamp.version, stamp.updates, lost,
-                rm_plural(lost, "update after it is", "updates after it are"), take_rest(l));
+        return 0;
     }
+    float *published = malloc(weights->count * sizeof *published);
+    if (!published)
+        return rm_fail(error, -ENOMEM, "no memory for %" PRIu64 " parameters", weights->count);
+    const bool read = rm_weights_read(weights, published, weights->count, &stamp, NULL);
+    if (!resumed[0])
+        l->method->ops->load(l->method, published);
+    if (read || !resumed[0])
+        rm_publisher_resume(&l->publisher, published, stamp.updates);
+    free(published);
+    if (resumed[0]) {
+        const int rc = load_state(l, resumed, NULL, error);
+        return rc ? rm_fail_within(error, rc, "%s", resumed) : 0;
+    }
+    const uint64_t lost = l->method->ops->updates(l->method) - stamp.updates;
+    fprintf(stderr,
+            RM_SAID_NOTICE "learner of %s: continues from version %" PRIu64 " (update %" PRIu64
+                           "); %" PRIu64 " %s lost, its unpublished state %s\n",
+            l->plan->name, stamp.version, stamp.updates, lost,
+            rm_plural(lost, "update after it is", "updates after it are"), take_rest(l));
     return 0;
 }
 

@@ -253,13 +253,11 @@ void rm_native_part_destroy(struct rm_native_part *n)
     if (b->device) {
         b->device->graph_destroy(b, n->first);
         b->device->graph_destroy(b, n->step);
-        if (n->results)
-            b->device->release_host(b, n->results);
+        b->device->release_host(b, n->results);
     }
     for (uint32_t i = 0; i < n->owned_count; i++)
         b->ops->release(b, n->owned[i]);
-    if (n->space)
-        rm_net_workspace_destroy(n->space);
+    rm_net_workspace_destroy(n->space);
     if (n->env)
         n->world.ops->close(n->env);
     rm_world_close(&n->world);

@@ -183,11 +183,9 @@ static void close_late(struct rm_publisher *p)
     void *device[] = {l->next, l->found, l->partials}, *pinned[] = {p->host, l->staged, l->result};
     b->device->finish(b);
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
-        if (device[i])
-            b->ops->release(b, device[i]);
+        b->ops->release(b, device[i]);
     for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
-        if (pinned[i])
-            b->device->release_host(b, pinned[i]);
+        b->device->release_host(b, pinned[i]);
     b->device->mark_destroy(b, l->begun);
     b->device->mark_destroy(b, l->over);
 }

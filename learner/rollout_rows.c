@@ -130,11 +130,9 @@ void rm_rollout_destroy(struct rm_rollout *r)
     struct piece pieces[PIECES];
     if (r->pinned) {
         r->backend->device->release_host(r->backend, r->pinned);
-        if (r->there)
-            r->backend->ops->release(r->backend, r->there);
+        r->backend->ops->release(r->backend, r->there);
     } else if (r->plan) {
-        if (r->x)
-            r->backend->ops->release(r->backend, r->x);
+        r->backend->ops->release(r->backend, r->x);
         list_pieces(r, pieces);
         for (uint32_t i = 1; i < PIECES; i++)
             free(*pieces[i].at);

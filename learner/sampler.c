@@ -36,33 +36,19 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
         batch->tail = spec->n_step;
         batch->state_floats = spec->sequence.state_floats;
     }
-    const size_t n = (size_t)spec->batch * (batch->trace ? batch->trace : 1);
-    const size_t rows = (size_t)spec->batch * (batch->trace ? rm_batch_rows(batch) : 1);
-    batch->obs = aligned(rows * batch->inputs * sizeof(float));
-    if (!batch->trace)
-        batch->next_obs = aligned(n * batch->inputs * sizeof(float));
-    batch->action = aligned(n * rm_batch_words(batch) * sizeof *batch->action);
-    batch->ret = aligned(n * sizeof *batch->ret);
-    batch->discount = aligned(n * sizeof *batch->discount);
-    if (spec->agent->has_mask) {
-        batch->mask = aligned(rows * batch->actions);
-        if (!batch->trace)
-            batch->next_mask = aligned(n * batch->actions);
-    }
+    const struct rm_batch_extras extras = {.next_masks = spec->agent->has_mask,
+                                           .masks = spec->agent->has_mask,
+                                           .priorities = spec->priorities};
     s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
     s->scratch.reals = aligned(batch->reals * sizeof *s->scratch.reals);
     s->scratch.mask = aligned(batch->actions);
     s->scratch.first_mask = aligned(batch->actions);
     s->frames = calloc((size_t)spec->frame_stack + spec->n_step + 1, sizeof *s->frames);
     s->source_of_world = calloc(s->worlds, sizeof *s->source_of_world);
-    if (!batch->obs || (!batch->trace && !batch->next_obs) || !batch->action || !batch->ret ||
-        !batch->discount ||
-        (spec->agent->has_mask && (!batch->mask || (!batch->trace && !batch->next_mask))) ||
-        !s->scratch.frames || !s->scratch.reals || !s->scratch.mask || !s->scratch.first_mask ||
+    if (!s->scratch.frames || !s->scratch.reals || !s->scratch.mask || !s->scratch.first_mask ||
         !s->frames || !s->source_of_world)
-        return rm_fail(error, -ENOMEM, "no memory for batches of %u transitions of %u inputs",
-                       spec->batch, batch->inputs);
-    return 0;
+        return rm_fail(error, -ENOMEM, "no memory for transitions of %u inputs", batch->inputs);
+    return rm_batch_alloc(batch, &extras, error);
 }
 
 static int open_windows(struct rm_sampler *s, struct rm_error *error)
@@ -153,14 +139,8 @@ void rm_sampler_destroy(struct rm_sampler *s)
     if (s->way)
         s->way->destroy(s);
     rm_sampler_priority_destroy(s);
-    rm_sampler_sequence_destroy(s);
-    free(s->batch.obs);
-    free(s->batch.next_obs);
-    free(s->batch.action);
-    free(s->batch.ret);
-    free(s->batch.discount);
-    free(s->batch.mask);
-    free(s->batch.next_mask);
+    free(s->age);
+    rm_batch_free(&s->batch);
     free(s->scratch.frames);
     free(s->scratch.reals);
     free(s->scratch.mask);
@@ -208,7 +188,7 @@ uint64_t rm_sampler_count_new(struct rm_sampler *s)
 /* The frame `offset` rows from the transition's start, or NULL before the episode's first row. */
 static const uint8_t *frame_at(const struct rm_sampler *s, int offset)
 {
-    const int at = offset + (int)s->scratch.before;
+    const int at = offset + (int)s->scratch.found.before;
     return at < 0 ? NULL : s->scratch.frames + (size_t)at * s->obs_bytes;
 }
 
@@ -224,14 +204,14 @@ static void put_copy(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
 {
     const struct rm_transition *t = &s->scratch;
     decode(s, 0, batch->obs + (size_t)i * batch->inputs);
-    decode(s, (int)t->steps, batch->next_obs + (size_t)i * batch->inputs);
+    decode(s, (int)t->found.steps, batch->next_obs + (size_t)i * batch->inputs);
     if (batch->reals)
         memcpy(batch->action + (size_t)i * batch->reals, t->reals,
                batch->reals * sizeof *batch->action);
     else
         batch->action[i] = t->action;
-    batch->ret[i] = t->ret;
-    batch->discount[i] = t->discount;
+    batch->ret[i] = t->found.ret;
+    batch->discount[i] = t->found.discount;
     if (batch->mask)
         memcpy(batch->mask + (size_t)i * batch->actions, t->first_mask, batch->actions);
     if (batch->next_mask)

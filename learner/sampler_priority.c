@@ -39,12 +39,7 @@ int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error)
     s->value = calloc(spec->batch, sizeof *s->value);
     s->new_leaf = calloc(RM_SAMPLER_ENTRIES, sizeof *s->new_leaf);
     s->new_value = calloc(RM_SAMPLER_ENTRIES, sizeof *s->new_value);
-    if (!s->alike) {
-        s->batch.weight = calloc(spec->batch, sizeof *s->batch.weight);
-        s->batch.error = calloc(spec->batch, sizeof *s->batch.error);
-    }
-    if (!s->at || !s->leaf || !s->value || !s->new_leaf || !s->new_value ||
-        (!s->alike && (!s->batch.weight || !s->batch.error)))
+    if (!s->at || !s->leaf || !s->value || !s->new_leaf || !s->new_value)
         return rm_fail(error, -ENOMEM, "no memory for draws of %u", spec->batch);
     /* A predecessor may have died between leaves and sums. */
     rm_priority_rebuild(s->tree);
@@ -61,8 +56,6 @@ void rm_sampler_priority_destroy(struct rm_sampler *s)
     free(s->new_value);
     if (s->alike)
         rm_priorities_close(&s->own);
-    free(s->batch.weight);
-    free(s->batch.error);
 }
 
 /* --- rows come and go ------------------------------------------------------------------------ */

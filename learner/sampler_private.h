@@ -67,7 +67,6 @@ const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t glo
 
 /* Sequences (sampler_sequence.c). */
 int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error);
-void rm_sampler_sequence_destroy(struct rm_sampler *s);
 /* Does a sequence of `lane` start in row end - distance? Call for every row in order. */
 bool rm_sampler_sequence_starts(struct rm_sampler *s, const struct rm_window *window,
                                 uint64_t distance, uint32_t lane, uint32_t global);

@@ -9,8 +9,6 @@
 int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error)
 {
     const struct rm_sampler_spec *spec = &s->spec;
-    struct rm_batch *b = &s->batch;
-    const size_t n = (size_t)spec->batch * b->trace;
     if (!spec->sequence.period || spec->frame_stack != 1)
         return rm_fail(error, -EINVAL,
                        "sequences: a period of %u rows and stacks of %u frames; the period must be "
@@ -21,26 +19,12 @@ int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error)
             return rm_fail(error, -EPROTO, "ring %u has states of %u floats, the network's have %u",
                            i, s->windows[i].source.ring->spec.state_floats,
                            spec->sequence.state_floats);
-    b->state = calloc((size_t)spec->batch * spec->sequence.state_floats + 1, sizeof *b->state);
-    b->restart = calloc((size_t)spec->batch * rm_batch_rows(b), 1);
-    b->valid = calloc(n, 1);
-    b->ahead = calloc(n, sizeof *b->ahead);
     s->age = malloc(s->lanes * sizeof *s->age);
-    if (!b->state || !b->restart || !b->valid || !b->ahead || !s->age)
-        return rm_fail(error, -ENOMEM, "no memory for %u sequences of %u rows", spec->batch,
-                       rm_batch_rows(b));
+    if (!s->age)
+        return rm_fail(error, -ENOMEM, "no memory for the ages of %u lanes", s->lanes);
     for (uint32_t l = 0; l < s->lanes; l++)
         s->age[l] = UINT32_MAX;
     return 0;
-}
-
-void rm_sampler_sequence_destroy(struct rm_sampler *s)
-{
-    free(s->batch.state);
-    free(s->batch.restart);
-    free(s->batch.valid);
-    free(s->batch.ahead);
-    free(s->age);
 }
 
 /* Rows since the episode's first, as far back as the ring has rows. */
@@ -48,10 +32,11 @@ static uint32_t age_by_walking(const struct rm_window *window, uint64_t distance
 {
     const struct rm_row row = rm_ring_row(window->source.ring, window->end - distance);
     const uint64_t held = window->held - distance;
+    const struct rm_row_span span = rm_window_span(window);
     uint64_t oldest = distance;
     const int before =
-        rm_window_before(window, distance, lane, held < INT32_MAX ? (uint32_t)held : INT32_MAX,
-                         *row.generation, &oldest);
+        rm_view_before(&window->view, &span, distance, lane,
+                       held < INT32_MAX ? (uint32_t)held : INT32_MAX, *row.generation, &oldest);
     return before > 0 ? (uint32_t)before : 0;
 }
 
@@ -99,12 +84,12 @@ static uint32_t put_transitions(struct rm_sampler *s, const struct rm_window *wi
     for (uint32_t t = 0; t < b->trace; t++) {
         const size_t place = (size_t)t * b->size + i;
         const struct rm_row row = rm_ring_row(window->source.ring, window->end - distance + t);
-        struct rm_transition step = {0};
+        struct rm_transition_found step = {0};
         within = within && *row.generation == generation &&
                  !(row.flags[lane] & (RM_FLAG_LAST | RM_FLAG_DEAD)) &&
                  !(t > 0 && row.flags[lane] & RM_FLAG_FIRST) &&
-                 rm_transition_walk(window, distance - t, lane, s->spec.n_step, s->spec.gamma,
-                                    generation, &step);
+                 rm_view_walk(&window->view, window->end, distance - t, lane, s->spec.n_step,
+                              s->spec.gamma, generation, &step);
         b->valid[place] = within;
         b->action[place] =
             within ? rm_view_action(&window->view, window->end - distance + t, lane) : 0;
@@ -127,7 +112,9 @@ enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_wind
         return RM_TAKE_INVALID;
     uint64_t oldest = distance;
     const uint64_t generation = *rm_ring_row(ring, window->end - distance).generation;
-    const int before = rm_window_before(window, distance, lane, b->burn_in, generation, &oldest);
+    const struct rm_row_span span = rm_window_span(window);
+    const int before =
+        rm_view_before(&window->view, &span, distance, lane, b->burn_in, generation, &oldest);
     const uint32_t rows = put_transitions(s, window, distance, lane, generation, i, b);
     if (before < 0 || rows == 0)
         return RM_TAKE_INVALID;
@@ -144,7 +131,8 @@ enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_wind
     /* With fewer than burn_in rows before the trace, the rows begin with the episode's first, whose
      * state is zeros; otherwise take the stored state. */
     const struct rm_row warm = rm_ring_row(ring, window->end - distance - (uint32_t)before);
-    memset(b->state + i * floats, 0, floats * sizeof(float));
+    if (floats)
+        memset(b->state + i * floats, 0, floats * sizeof(float));
     if (first > 0)
         b->restart[(size_t)first * b->size + i] = 1;
     else if (floats)

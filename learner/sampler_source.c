@@ -9,11 +9,6 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static struct rm_row_span span_of(const struct rm_window *window)
-{
-    return (struct rm_row_span){window->end, window->held, window->starts};
-}
-
 struct rm_row_view rm_rows_of(const struct rm_ring *ring, uint32_t actions)
 {
     return (struct rm_row_view){
@@ -73,29 +68,10 @@ uint64_t rm_window_count_new(struct rm_window *window)
     return steps;
 }
 
-int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                     uint32_t most, uint64_t generation, uint64_t *oldest)
-{
-    const struct rm_row_span span = span_of(window);
-    return rm_view_before(&window->view, &span, distance, lane, most, generation, oldest);
-}
-
-bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                        uint32_t n, double gamma, uint64_t generation, struct rm_transition *out)
-{
-    struct rm_transition_found found = {.steps = 0};
-    const bool there =
-        rm_view_walk(&window->view, window->end, distance, lane, n, gamma, generation, &found);
-    out->steps = found.steps;
-    out->ret = found.ret;
-    out->discount = found.discount;
-    return there;
-}
-
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
                          const struct rm_transition_rule *rule)
 {
-    const struct rm_row_span span = span_of(window);
+    const struct rm_row_span span = rm_window_span(window);
     struct rm_transition_found ignored;
     return rm_view_look(&window->view, &span, distance, lane, rule, &ignored);
 }
@@ -116,22 +92,17 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
                                 const struct rm_transition_rule *rule, struct rm_transition *out)
 {
     const struct rm_ring *ring = window->source.ring;
-    const struct rm_row_span span = span_of(window);
-    struct rm_transition_found found;
-    if (!rm_view_look(&window->view, &span, distance, lane, rule, &found))
+    const struct rm_row_span span = rm_window_span(window);
+    const struct rm_transition_found *found = &out->found;
+    if (!rm_view_look(&window->view, &span, distance, lane, rule, &out->found))
         return RM_TAKE_INVALID;
-    out->steps = found.steps;
-    out->before = found.before;
-    out->ret = found.ret;
-    out->discount = found.discount;
-
     const size_t bytes = ring->spec.obs_bytes;
     uint8_t *to = out->frames;
-    const uint32_t rows = out->before + 1 + out->steps;
+    const uint32_t rows = found->before + 1 + found->steps;
     for (uint32_t i = 0; i < rows; i++, to += bytes) {
-        const struct rm_row row = rm_ring_row(ring, window->end - distance - out->before + i);
+        const struct rm_row row = rm_ring_row(ring, window->end - distance - found->before + i);
         rm_ring_copy_out(to, row.obs + lane * bytes, bytes);
-        if (row.mask && (i == out->before || i + 1 == rows))
+        if (row.mask && (i == found->before || i + 1 == rows))
             rm_ring_copy_out(i + 1 == rows ? out->mask : out->first_mask,
                              row.mask + (size_t)lane * ring->spec.mask_bytes,
                              ring->spec.mask_bytes);
@@ -139,5 +110,5 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
     out->action = rm_view_action(&window->view, window->end - distance, lane);
     if (!window->view.actions)
         take_reals(window, distance, lane, out->reals);
-    return rm_ring_intact(ring, window->end - found.oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
+    return rm_ring_intact(ring, window->end - found->oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
 }

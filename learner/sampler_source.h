@@ -28,11 +28,14 @@ void rm_window_round(struct rm_window *window, uint64_t round, uint32_t round_st
 /* Agent steps in rows not counted before. */
 uint64_t rm_window_count_new(struct rm_window *window);
 
+static inline struct rm_row_span rm_window_span(const struct rm_window *window)
+{
+    return (struct rm_row_span){window->end, window->held, window->starts};
+}
+
 /* Raw copies of one transition's rows, checked after copying. */
 struct rm_transition {
-    uint32_t steps;      /* m */
-    uint32_t before;     /* frames of the episode before the first row that a stack needs */
-    float ret, discount; /* R, g */
+    struct rm_transition_found found;
     int32_t action;
     int32_t *reals;      /* (action_words) of agents that choose real numbers alone; else unused */
     uint8_t *frames;     /* (before + 1 + m, obs_bytes): rows start - before .. start + m */
@@ -42,14 +45,6 @@ struct rm_transition {
 
 enum rm_take { RM_TAKE_OK, RM_TAKE_INVALID, RM_TAKE_TORN };
 
-/* rm_view_before() */
-int rm_window_before(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                     uint32_t most, uint64_t generation, uint64_t *oldest);
-
-/* rm_view_walk(), to out->steps, ret and discount. */
-bool rm_transition_walk(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                        uint32_t n_step, double gamma, uint64_t generation,
-                        struct rm_transition *out);
 /* Is there a transition of `lane` that starts in row end - distance? The rows are not checked: they
  * may have been overwritten meanwhile. */
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,

@@ -179,8 +179,7 @@ static int actor_critic_open(struct rm_updates *u, const struct rm_trainer_spec 
 
 void rm_actor_critic_free(struct rm_actor_critic *ac)
 {
-    if (ac->value_space)
-        rm_net_workspace_destroy(ac->value_space);
+    rm_net_workspace_destroy(ac->value_space);
     rm_minibatches_destroy(&ac->minibatches);
     rm_reward_scale_destroy(&ac->reward_scale);
     free(ac->lane);

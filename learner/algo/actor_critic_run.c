@@ -151,8 +151,7 @@ static void destroy_recorded(struct rm_actor_critic *ac)
         b->device->mark_destroy(b, marks[i]);
     if (ac->here.passes && ac->here.passes != ac->there.passes)
         b->device->release_host(b, ac->here.passes);
-    if (ac->results)
-        b->device->release_host(b, ac->results);
+    b->device->release_host(b, ac->results);
 }
 
 static void destroy_one(struct rm_actor_critic *ac)

@@ -63,8 +63,7 @@ int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experim
 static void free_copy(struct rm_guard *g, struct copy *copy)
 {
     free(copy->host);
-    if (copy->device)
-        g->backend->ops->release(g->backend, (float *)(void *)copy->device);
+    g->backend->ops->release(g->backend, (float *)(void *)copy->device);
 }
 
 void rm_guard_destroy(struct rm_guard *g)

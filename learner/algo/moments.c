@@ -1,33 +1,22 @@
 #include "learner/algo/moments.h"
 
+#include <stdbool.h>
+
 /* Sums are made in this many chains, which are added last: the order is fixed, and one sum need not
  * wait for another. */
 #define CHAINS 8
 
-static double sum(const float *x, size_t n)
+/* The sum of x - mean, or of its squares. */
+static inline __attribute__((always_inline)) double sum(const float *x, size_t n, double mean,
+                                                        bool squares)
 {
     double chain[CHAINS] = {0};
     const size_t whole = n / CHAINS * CHAINS;
     for (size_t i = 0; i < whole; i += CHAINS)
         for (size_t c = 0; c < CHAINS; c++)
-            chain[c] += x[i + c];
+            chain[c] += (x[i + c] - mean) * (squares ? x[i + c] - mean : 1.0);
     for (size_t i = whole; i < n; i++)
-        chain[i - whole] += x[i];
-    double total = 0.0;
-    for (size_t c = 0; c < CHAINS; c++)
-        total += chain[c];
-    return total;
-}
-
-static double squares(const float *x, size_t n, double mean)
-{
-    double chain[CHAINS] = {0};
-    const size_t whole = n / CHAINS * CHAINS;
-    for (size_t i = 0; i < whole; i += CHAINS)
-        for (size_t c = 0; c < CHAINS; c++)
-            chain[c] += (x[i + c] - mean) * (x[i + c] - mean);
-    for (size_t i = whole; i < n; i++)
-        chain[i - whole] += (x[i] - mean) * (x[i] - mean);
+        chain[i - whole] += (x[i] - mean) * (squares ? x[i] - mean : 1.0);
     double total = 0.0;
     for (size_t c = 0; c < CHAINS; c++)
         total += chain[c];
@@ -38,8 +27,8 @@ struct rm_moments rm_moments_of(const float *x, size_t n)
 {
     if (n == 0)
         return (struct rm_moments){0};
-    const double mean = sum(x, n) / (double)n;
-    return (struct rm_moments){(double)n, mean, squares(x, n, mean)};
+    const double mean = sum(x, n, 0.0, false) / (double)n;
+    return (struct rm_moments){(double)n, mean, sum(x, n, mean, true)};
 }
 
 struct rm_moments rm_moments_merge(struct rm_moments a, struct rm_moments b)

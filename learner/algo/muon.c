@@ -65,8 +65,7 @@ void rm_muon_destroy(struct rm_muon *muon)
     float *buffers[] = {muon->x,      muon->next,  muon->gram, muon->square,
                         muon->packed, muon->zeros, muon->sums};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i])
-            muon->backend->ops->release(muon->backend, buffers[i]);
+        muon->backend->ops->release(muon->backend, buffers[i]);
     memset(muon, 0, sizeof *muon);
 }
 

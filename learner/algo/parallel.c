@@ -46,43 +46,12 @@ uint32_t rm_parallel_devices(struct rm_backend *backend)
 static int make_batch(struct rm_batch *b, const struct rm_update_ops *ops,
                       const struct rm_trainer_spec *spec, struct rm_error *error)
 {
-    const struct rm_experiment *e = spec->experiment;
-    const size_t rows = e->sample.batch, inputs = spec->shape.inputs;
-    const bool priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL;
-    b->size = e->sample.batch;
-    b->inputs = spec->shape.inputs;
-    b->actions = spec->shape.actions;
-    b->reals = spec->shape.reals;
-    struct {
-        void *at;
-        size_t bytes; /* 0: not there */
-    } parts[] = {
-        {&b->obs, rows * inputs * sizeof *b->obs},
-        {&b->next_obs, rows * inputs * sizeof *b->next_obs},
-        {&b->action, rows * rm_batch_words(b) * sizeof *b->action},
-        {&b->ret, rows * sizeof *b->ret},
-        {&b->discount, rows * sizeof *b->discount},
-        {&b->mask, spec->masks && ops->critics ? rows * spec->shape.actions : 0},
-        {&b->next_mask, spec->masks ? rows * spec->shape.actions : 0},
-        {&b->weight, priorities ? rows * sizeof *b->weight : 0},
-        {&b->error, priorities ? rows * sizeof *b->error : 0},
-        {&b->leaf, priorities ? rows * sizeof *b->leaf : 0},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        void *p = parts[i].bytes ? calloc(1, parts[i].bytes) : NULL;
-        if (parts[i].bytes && !p)
-            return rm_fail(error, -ENOMEM, "no memory for a batch of %zu", rows);
-        memcpy(parts[i].at, &p, sizeof p);
-    }
-    return 0;
-}
-
-static void free_batch(struct rm_batch *b)
-{
-    void *parts[] = {b->obs,  b->next_obs,  b->action, b->ret,   b->discount,
-                     b->mask, b->next_mask, b->weight, b->error, b->leaf};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        free(parts[i]);
+    const struct rm_batch_extras extras = rm_updates_extras(spec, ops);
+    *b = (struct rm_batch){.size = spec->experiment->sample.batch,
+                           .inputs = spec->shape.inputs,
+                           .actions = spec->shape.actions,
+                           .reals = spec->shape.reals};
+    return rm_batch_alloc(b, &extras, error);
 }
 
 static int make(struct parallel *p, const struct rm_update_ops *ops,
@@ -119,7 +88,7 @@ static void destroy(struct rm_trainer *trainer)
     for (uint32_t i = 0; i < p->trainer.count; i++)
         rm_trainer_destroy(replica(p, i));
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
-        free_batch(&p->whole[i].batch);
+        rm_batch_free(&p->whole[i].batch);
     free(p);
 }
 
@@ -128,20 +97,7 @@ static void destroy(struct rm_trainer *trainer)
 /* Replica i's rows, without errors, which the replica has. */
 static struct rm_batch part_of(const struct parallel *p, const struct rm_batch *whole, uint32_t i)
 {
-    struct rm_batch part = *whole;
-    const size_t before = (size_t)i * p->rows;
-    part.size = p->rows;
-    part.obs += before * whole->inputs;
-    part.next_obs += before * whole->inputs;
-    part.action += before * rm_batch_words(whole);
-    part.ret += before;
-    part.discount += before;
-    if (whole->mask)
-        part.mask += before * whole->actions;
-    if (whole->next_mask)
-        part.next_mask += before * whole->actions;
-    if (whole->weight)
-        part.weight += before;
+    struct rm_batch part = rm_batch_slice(whole, i * p->rows, p->rows);
     part.error = NULL;
     part.leaf = NULL;
     return part;

@@ -7,61 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* --- memory that an update changes
- * ------------------------------------------------------------------ */
-
-#define KEPT_MOST (6 + RM_OPTIMIZER_ARENAS)
-
-struct kept {
-    void *at, *copy;
-    size_t bytes;
-};
-
-static uint32_t list_kept(struct rm_updates *t, struct kept kept[KEPT_MOST])
-{
-    const struct rm_staging *staging = &t->staged->staging;
-    const size_t bytes = t->count * sizeof(float);
-    struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
-    const size_t arena_count = rm_optimizer_arenas(t->optimizer, arenas);
-    uint32_t n = 0;
-    kept[n++] = (struct kept){t->params, NULL, bytes};
-    kept[n++] = (struct kept){t->target, NULL, bytes};
-    kept[n++] = (struct kept){t->grads, NULL, bytes};
-    kept[n++] = (struct kept){t->figures, NULL, sizeof *t->figures};
-    if (staging->draw.batch)
-        kept[n++] = (struct kept){staging->draw.drawn, NULL, sizeof *staging->draw.drawn};
-    if (t->kept)
-        kept[n++] = (struct kept){t->kept, NULL, t->kept_floats * sizeof(float)};
-    for (size_t i = 0; i < arena_count; i++)
-        kept[n++] = (struct kept){arenas[i].data, NULL, arenas[i].count * sizeof(float)};
-    return n;
-}
-
-static int copy_aside(struct rm_updates *t, struct kept kept[KEPT_MOST], struct rm_error *error)
-{
-    struct rm_backend *b = t->backend;
-    const uint32_t n = list_kept(t, kept);
-    for (uint32_t i = 0; i < n; i++) {
-        kept[i].copy = b->device->alloc(b, kept[i].bytes, error);
-        if (!kept[i].copy)
-            return -ENOMEM;
-        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, kept[i].copy, kept[i].at, kept[i].bytes);
-    }
-    return 0;
-}
-
-static void put_back(struct rm_updates *t, struct kept kept[KEPT_MOST])
-{
-    struct rm_backend *b = t->backend;
-    for (uint32_t i = 0; i < KEPT_MOST; i++)
-        if (kept[i].copy)
-            b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, kept[i].at, kept[i].copy, kept[i].bytes);
-    b->device->finish(b);
-    for (uint32_t i = 0; i < KEPT_MOST; i++)
-        if (kept[i].copy)
-            b->ops->release(b, kept[i].copy);
-}
-
 /* --- an update ------------------------------------------------------------------------------- */
 
 /* The numbers of an update, from last_loss on: its loss, its norm, which is not yet computed, its
@@ -94,17 +39,24 @@ static void put_update(struct rm_updates *const *all, uint32_t count, uint32_t s
         rm_staged_put_step(all[i], slot);
 }
 
+/* An update that is stopped changes neither parameters nor moments nor counts; a draw counts that
+ * it was dry. */
 static int warm_up(struct rm_updates *const *all, uint32_t count, struct rm_error *error)
 {
-    struct kept kept[RM_DEVICE_MEMBERS][KEPT_MOST] = {0};
-    int rc = 0;
-    for (uint32_t i = 0; i < count && !rc; i++)
-        rc = copy_aside(all[i], kept[i], error);
-    if (!rc)
-        put_update(all, count, 0);
+    const uint32_t stop = 1;
     for (uint32_t i = 0; i < count; i++)
-        put_back(all[i], kept[i]);
-    return rc ? rc : all[0]->backend->device->failed(all[0]->backend, error) ? -EIO : 0;
+        all[i]->backend->ops->upload(all[i]->backend, (float *)(void *)&all[i]->figures->stop,
+                                     (const float *)(const void *)&stop, 1);
+    put_update(all, count, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        struct rm_backend *b = all[i]->backend;
+        const struct rm_device_sampler *draw = &all[i]->staged->staging.draw;
+        b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, &all[i]->figures->stop, sizeof stop);
+        if (draw->batch)
+            b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, draw->drawn, sizeof *draw->drawn);
+        b->device->finish(b);
+    }
+    return all[0]->backend->device->failed(all[0]->backend, error) ? -EIO : 0;
 }
 
 /* The captures of all devices are open at the same time, because averaging joins them; all end

@@ -1,7 +1,7 @@
 /* record: runs a staged update once to warm up, then captures it for each slot of the staging; of
  * one trainer, or of all replicas of an agent. In the first run libraries choose kernels, load them
- * and connect devices, which cannot be captured. All memory that the first run changes is restored
- * to the bit.
+ * and connect devices, which cannot be captured. The first run is stopped (rm_update_figures), so
+ * it trains nothing.
  *
  * An update is put on the device in two halves, between which replicas average. */
 #ifndef RM_LEARNER_ALGO_RECORD_H

@@ -39,27 +39,23 @@ struct rm_staging_slot {
     struct rm_device_mark *in, *computed, *over;
 };
 
-#define RM_STAGING_PARTS 14u
-
 struct rm_staging {
     struct rm_backend *backend;
     struct rm_staging_slot slots[RM_TRAINER_DEPTH];
     struct rm_device_sampler draw; /* .batch 0: the host draws */
-    uint8_t *made;                 /* device memory: results of the draw */
-    float *error;                  /* device memory, if it draws by priority; else NULL */
+    uint8_t *made;                 /* device memory: picks, and the arrays of `drawn` */
+    struct rm_batch drawn;         /* by the device; no priorities: without weight, error, leaf */
     size_t bytes_in, bytes_back;
-    size_t part_bytes[RM_STAGING_PARTS];
-    bool errors;   /* every update returns the errors of its samples */
-    uint32_t next; /* the next update's slot */
+    size_t part_bytes[RM_BATCH_PARTS]; /* of a batch, copied to the device */
+    bool errors;                       /* every update returns the errors of its samples */
+    uint32_t next;                     /* the next update's slot */
 };
 
 struct rm_staging_spec {
     struct rm_batch shape;                /* sizes and codes; arrays are not read */
     const struct rm_device_sampler *draw; /* outlives staging; NULL: the host draws */
     struct rm_update_figures *figures;    /* with draw: whose `stop` a dry draw sets */
-    bool masks;                           /* with next_mask; sequences: with mask */
-    bool own_masks;                       /* transitions: with mask too */
-    bool priorities;                      /* with weight, error and leaf */
+    struct rm_batch_extras extras;
 };
 
 /* The backend has a device and outlives the staging. After a failure, call rm_staging_destroy(),

@@ -175,6 +175,18 @@ void rm_updates_destroy(struct rm_updates *t)
     free(t);
 }
 
+struct rm_batch_extras rm_updates_extras(const struct rm_trainer_spec *spec,
+                                         const struct rm_update_ops *ops)
+{
+    const bool priorities = spec->experiment->priority.kind == RM_PRIORITY_PROPORTIONAL;
+    return (struct rm_batch_extras){
+        .next_masks = spec->masks,
+        .masks = spec->masks && ops->critics > 0,
+        .priorities = priorities,
+        .leaves = priorities,
+    };
+}
+
 void rm_updates_init(struct rm_updates *t)
 {
     rm_net_init(t->nets[0].net, t->host_params,

@@ -144,6 +144,10 @@ int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *o
                       const struct rm_trainer_spec *spec, struct rm_error *error);
 void rm_updates_destroy(struct rm_updates *updates);
 
+/* Arrays of batches beside those of every batch. */
+struct rm_batch_extras rm_updates_extras(const struct rm_trainer_spec *spec,
+                                         const struct rm_update_ops *ops);
+
 /* Sets initial parameters; call last. */
 void rm_updates_init(struct rm_updates *updates);
 

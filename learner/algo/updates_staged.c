@@ -241,8 +241,7 @@ static void destroy(struct rm_trainer *trainer)
     struct rm_updates *t = trainer->all[0];
     if (t->staged) {
         rm_staging_destroy(&t->staged->staging);
-        if (t->staged->pinned)
-            t->backend->device->release_host(t->backend, t->staged->pinned);
+        t->backend->device->release_host(t->backend, t->staged->pinned);
         free(t->staged);
     }
     rm_updates_destroy(t);
@@ -278,9 +277,7 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
             },
         .draw = spec->draw,
         .figures = t->figures,
-        .masks = spec->masks,
-        .own_masks = spec->masks && t->ops->critics > 0,
-        .priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL,
+        .extras = rm_updates_extras(spec, t->ops),
     };
     t->staged = calloc(1, sizeof *t->staged);
     if (!t->staged)

@@ -1,6 +1,7 @@
 /* Whole updates of the value-based algorithms on a device: a hundred of them beside the CPU's, and
  * what they promise: no allocation, no waiting, no bit by the order of threads. */
 #include "tests/support/backends.h"
+#include "tests/support/beside.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/unit.h"
@@ -14,95 +15,31 @@ enum { UPDATES = 100 };
 
 /* --- the same as on the CPU ------------------------------------------------------------------ */
 
-/* Errors of the batches that have come out, in order; the CPU's stand in `cpus` by update. */
-struct heard {
-    float cpus[UPDATES + 1][RM_UPDATES_BATCH];
-    uint64_t batches, made;
-    double loss, grad_norm, q; /* sums */
-};
-
-static uint64_t updates(void)
-{
-    return rm_test_effort(UPDATES, 12);
-}
-
-static void hear_errors(struct heard *h, struct rm_trainer *t)
-{
-    for (struct rm_batch *b; (b = rm_trainer_learned(t));) {
-        const float *expected = h->cpus[++h->batches];
-        for (uint32_t i = 0; i < b->size; i++)
-            if (!(fabsf(b->error[i] - expected[i]) <= 2e-3f * (0.1f + expected[i])))
-                fail_msg("batch %llu: error %g, the CPU's is %g", (unsigned long long)h->batches,
-                         (double)b->error[i], (double)expected[i]);
-    }
-}
-
-static void hear(struct heard *h, struct rm_trainer *t, bool wait)
-{
-    struct rm_trainer_report r;
-    if (rm_trainer_report(t, wait, &r)) {
-        h->made += r.made;
-        h->loss += (double)r.made * r.mean.loss;
-        h->grad_norm += (double)r.made * r.mean.grad_norm;
-        h->q += (double)r.made * r.mean.q_mean;
-        assert_true(r.skipped == 0 && r.through >= h->made);
-    }
-    hear_errors(h, t);
-}
-
 static void assert_close(const char *what, double x, double y, double within)
 {
     if (!(fabs(x - y) <= within * (1e-3 + fabs(y))))
         fail_msg("%s: %.9g on the device, %.9g on the CPU", what, x, y);
 }
 
-static void compare(const char *what, struct rm_trainer *t, const float *on_device,
-                    struct rm_trainer *reference, const float *on_cpu, const float *before)
-{
-    const size_t n = rm_net_param_count(rm_trainer_net(t));
-    float *x = rm_test_updates_copy(t, rm_test_device, on_device);
-    float *y = rm_test_updates_copy(reference, rm_test_cpu, on_cpu);
-    assert_true(rm_test_updates_apart(y, before, n) > 1e-3); /* it has learned something */
-    const double apart = rm_test_updates_apart(x, y, n);
-    if (!(apart < 1e-4))
-        fail_msg("%s: %g apart after %llu updates", what, apart, (unsigned long long)updates());
-    free(x);
-    free(y);
-}
-
 static void compare_runs(const struct rm_experiment *e)
 {
-    struct rm_trainer *t = rm_test_updates_trainer(e, rm_test_device);
-    struct rm_trainer *reference = rm_test_updates_trainer(e, rm_test_cpu);
-    float *before = rm_test_updates_copy(reference, rm_test_cpu, rm_trainer_params(reference));
-    static struct heard h;
-    struct heard cpus = {0};
+    static struct rm_test_beside p;
     struct rm_test_updates u;
-    memset(&h, 0, sizeof h);
-    assert_true(rm_trainer_is_late(t) && !rm_trainer_is_late(reference));
-    for (uint64_t number = 1; number <= updates(); number++) {
+    rm_test_beside_open(&p, rm_test_updates_trainer_spec(e, NULL));
+    const size_t n = rm_net_param_count(rm_trainer_net(p.here));
+    const float *params = rm_trainer_params(p.here), *target = p.here->all[0]->target;
+    float *before = rm_test_updates_copy(p.here, rm_test_cpu, params);
+    for (uint64_t number = 1; number <= rm_test_effort(UPDATES, 12); number++) {
         rm_test_updates_draw(&u, e, number);
-        rm_trainer_batch(t);
-        hear(&h, t, false);
-        assert_true(rm_trainer_update(t, &u.batch, number, NULL).late);
-        const struct rm_trainer_result r = rm_trainer_update(reference, &u.batch, number, NULL);
-        memcpy(h.cpus[number], u.error, sizeof u.error);
-        cpus.loss += r.loss;
-        cpus.grad_norm += r.grad_norm;
-        cpus.q += r.q_mean;
+        rm_test_beside_update(&p, &u.batch, number);
     }
-    hear(&h, t, true);
-    rm_test_device_fine(rm_test_device);
-    assert_int_equal(h.made, updates());
-    assert_int_equal(h.batches, e->priority.kind == RM_PRIORITY_PROPORTIONAL ? updates() : 0);
-    assert_close("loss", h.loss, cpus.loss, 1e-3);
-    assert_close("grad_norm", h.grad_norm, cpus.grad_norm, 1e-3);
-    assert_close("q_mean", h.q, cpus.q, 1e-3);
-    compare("params", t, rm_trainer_params(t), reference, rm_trainer_params(reference), before);
-    compare("target", t, t->all[0]->target, reference, reference->all[0]->target, before);
+    rm_test_beside_end(&p, e->priority.kind == RM_PRIORITY_PROPORTIONAL);
+    assert_true(rm_test_updates_apart(params, before, n) > 1e-3); /* it has learned something */
+    assert_true(rm_test_updates_apart(target, before, n) > 1e-3);
+    rm_test_beside_compare(&p, "params", rm_trainer_params(p.there), params);
+    rm_test_beside_compare(&p, "target", p.there->all[0]->target, target);
     free(before);
-    rm_trainer_destroy(t);
-    rm_trainer_destroy(reference);
+    rm_test_beside_close(&p);
 }
 
 static void updates_are_the_cpus(void **state)

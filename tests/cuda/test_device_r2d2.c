@@ -2,6 +2,7 @@
 #include "learner/algo/learning.h"
 #include "shm/atomic.h"
 #include "tests/support/backends.h"
+#include "tests/support/beside.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
@@ -83,45 +84,21 @@ static void draw(struct sequences *s, bool priorities, uint64_t number)
 
 /* --- operations ------------------------------------------------------------------------------ */
 
-static void *copies[32];
-static uint32_t copy_count;
-
-static void *on_device(const void *from, size_t bytes)
-{
-    const size_t words = bytes / 4 + 1;
-    float *padded = calloc(words, sizeof *padded);
-    void *to = rm_test_device->device->alloc(rm_test_device, words * 4, NULL);
-    assert_true(padded && to && copy_count < 32);
-    if (from)
-        memcpy(padded, from, bytes);
-    rm_test_device->ops->upload(rm_test_device, to, padded, words);
-    free(padded);
-    copies[copy_count++] = to;
-    return to;
-}
-
 static struct rm_batch batch_there(const struct sequences *s)
 {
     struct rm_batch b = s->batch;
     b.obs = NULL;
-    b.action = on_device(s->action, sizeof s->action);
-    b.ret = on_device(s->ret, sizeof s->ret);
-    b.discount = on_device(s->discount, sizeof s->discount);
-    b.mask = b.mask ? on_device(s->mask, sizeof s->mask) : NULL;
-    b.weight = b.weight ? on_device(s->weight, sizeof s->weight) : NULL;
-    b.error = b.error ? on_device(NULL, sizeof s->error) : NULL;
+    b.action = rm_test_to_device(s->action, sizeof s->action);
+    b.ret = rm_test_to_device(s->ret, sizeof s->ret);
+    b.discount = rm_test_to_device(s->discount, sizeof s->discount);
+    b.mask = b.mask ? rm_test_to_device(s->mask, sizeof s->mask) : NULL;
+    b.weight = b.weight ? rm_test_to_device(s->weight, sizeof s->weight) : NULL;
+    b.error = b.error ? rm_test_to_device(NULL, sizeof s->error) : NULL;
     b.state = NULL;
     b.restart = NULL;
-    b.valid = on_device(s->valid, sizeof s->valid);
-    b.ahead = on_device(s->ahead, sizeof s->ahead);
+    b.valid = rm_test_to_device(s->valid, sizeof s->valid);
+    b.ahead = rm_test_to_device(s->ahead, sizeof s->ahead);
     return b;
-}
-
-static void assert_near(const char *what, const float *x, const float *y, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)x[i] - (double)y[i]) <= 1e-5 * (1e-2 + fabs((double)x[i]))))
-            fail_msg("%s[%zu]: %.9g, on the device %.9g", what, i, (double)x[i], (double)y[i]);
 }
 
 static void check_operations(struct sequences *s, bool rescale, bool other_chooses)
@@ -156,34 +133,32 @@ static void check_operations(struct sequences *s, bool rescale, bool other_choos
     ops->loss(rm_test_cpu, &l);
 
     const struct rm_batch batch = batch_there(s);
-    float *q_there = on_device(value, sizeof value);
+    float *q_there = rm_test_to_device(value, sizeof value);
     t.batch = l.batch = batch;
-    t.choose = other_chooses ? on_device(choose, sizeof choose) : q_there;
+    t.choose = other_chooses ? rm_test_to_device(choose, sizeof choose) : q_there;
     t.value = l.q = q_there;
-    t.y = on_device(NULL, sizeof y);
+    t.y = rm_test_to_device(NULL, sizeof y);
     l.y = t.y;
-    l.d_q = on_device(NULL, sizeof d_q);
-    l.partials = on_device(NULL, 3 * SIZE * sizeof(double));
-    l.figures = on_device(NULL, sizeof here);
+    l.d_q = rm_test_to_device(NULL, sizeof d_q);
+    l.partials = rm_test_to_device(NULL, 3 * SIZE * sizeof(double));
+    l.figures = rm_test_to_device(NULL, sizeof here);
     ops = rm_sequence_ops_of(rm_test_device);
     ops->targets(rm_test_device, &t);
     ops->loss(rm_test_device, &l);
-    struct rm_backend *b = rm_test_device;
-    b->ops->download(b, y_there, t.y, TRACE * SIZE);
-    b->ops->download(b, d_there, l.d_q, OUTPUTS);
-    b->ops->download(b, (float *)(void *)&there, (float *)(void *)l.figures, sizeof there / 4);
-    assert_near("y", y, y_there, TRACE * SIZE);
-    assert_near("d_q", d_q, d_there, OUTPUTS);
+    rm_test_from_device(y_there, t.y, sizeof y_there);
+    rm_test_from_device(d_there, l.d_q, sizeof d_there);
+    rm_test_from_device(&there, l.figures, sizeof there);
+    rm_test_assert_near("y", y, y_there, TRACE * SIZE);
+    rm_test_assert_near("d_q", d_q, d_there, OUTPUTS);
     if (batch.error) {
-        b->ops->download(b, error, batch.error, SIZE);
-        assert_near("error", s->error, error, SIZE);
+        rm_test_from_device(error, batch.error, sizeof error);
+        rm_test_assert_near("error", s->error, error, SIZE);
     }
     assert_true(fabs(here.last_loss - there.last_loss) <= 1e-6 * fabs(here.last_loss));
     assert_true(fabs(here.now_sums[RM_SUM_OF_Q] - there.now_sums[RM_SUM_OF_Q]) <= 1e-6);
     assert_true(there.now_samples == 1.0);
-    rm_test_device_fine(b);
-    while (copy_count)
-        b->ops->release(b, copies[--copy_count]);
+    rm_test_device_fine(rm_test_device);
+    rm_test_device_release();
 }
 
 static void operations_are_the_cpus(void **state)
@@ -229,86 +204,39 @@ static struct rm_experiment experiment_of(bool rescale, bool priorities, bool no
     return e;
 }
 
-static struct rm_trainer *trainer_of(const struct rm_experiment *e, struct rm_backend *b)
+static struct rm_trainer_spec spec_of(const struct rm_experiment *e)
 {
-    const struct rm_trainer_spec spec = {
+    return (struct rm_trainer_spec){
         .experiment = e,
-        .backend = b,
         .policy = 2,
         .shape = {.inputs = INPUTS, .actions = ACTIONS, .outputs_per_action = 1},
         .name = "policy",
         .masks = true,
     };
-    return rm_test_updates_make(&spec);
-}
-
-static uint64_t updates(void)
-{
-    return rm_test_effort(UPDATES, 10);
-}
-
-static void compare(const char *what, struct rm_trainer *t, const float *there,
-                    struct rm_trainer *reference, const float *here)
-{
-    const size_t n = rm_net_param_count(rm_trainer_net(t));
-    float *x = rm_test_updates_copy(t, rm_test_device, there);
-    float *y = rm_test_updates_copy(reference, rm_test_cpu, here);
-    const double apart = rm_test_updates_apart(x, y, n);
-    if (!(apart < 1e-4))
-        fail_msg("%s: %g apart after %llu updates", what, apart, (unsigned long long)updates());
-    free(x);
-    free(y);
-}
-
-static void assert_errors(const float *here, const float *there)
-{
-    for (uint32_t i = 0; i < SIZE; i++)
-        if (!(fabsf(here[i] - there[i]) <= 2e-3f * (0.1f + here[i])))
-            fail_msg("error %g, the CPU's is %g", (double)there[i], (double)here[i]);
 }
 
 static void compare_updates(const struct rm_experiment *e)
 {
-    struct rm_trainer *t = trainer_of(e, rm_test_device);
-    struct rm_trainer *reference = trainer_of(e, rm_test_cpu);
     const bool priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL;
+    const uint32_t updates = rm_test_effort(UPDATES, 10);
+    const struct rm_trainer_settings settings = {
+        .learning_rate = e->optimizer.learning_rate,
+        .grad_clip = e->optimizer.grad_clip,
+        .target_tau = e->algorithm.target.tau,
+        .report = updates,
+    };
+    static struct rm_test_beside p;
     static struct sequences s;
-    static float errors[UPDATES + 1][SIZE];
-    double loss = 0, q = 0;
-    uint64_t batches = 0;
-    struct rm_trainer_report report;
-    assert_true(rm_trainer_is_late(t));
-    const struct rm_trainer_settings settings = {e->optimizer.learning_rate, e->optimizer.grad_clip,
-                                                 e->algorithm.target.tau, updates(), 0};
-    rm_trainer_set(t, &settings);
-    for (uint64_t number = 1; number <= updates(); number++) {
+    rm_test_beside_open(&p, spec_of(e));
+    rm_trainer_set(p.there, &settings);
+    for (uint64_t number = 1; number <= updates; number++) {
         draw(&s, priorities, number);
-        rm_trainer_batch(t);
-        for (struct rm_batch *b; (b = rm_trainer_learned(t));)
-            assert_errors(errors[++batches], b->error);
-        assert_true(rm_trainer_update(t, &s.batch, number, NULL).late);
-        const struct rm_trainer_result r = rm_trainer_update(reference, &s.batch, number, NULL);
-        assert_false(r.skipped);
-        memcpy(errors[number], s.error, sizeof s.error);
-        loss += r.loss;
-        q += r.q_mean;
+        rm_test_beside_update(&p, &s.batch, number);
     }
-    assert_true(rm_trainer_report(t, true, &report));
-    assert_int_equal(report.made, updates());
-    loss /= (double)updates();
-    q /= (double)updates();
-    if (!(fabs(report.mean.loss - loss) <= 1e-3 * (1e-3 + fabs(loss))))
-        fail_msg("loss %.9g on the device, %.9g on the CPU", report.mean.loss, loss);
-    if (!(fabs(report.mean.q_mean - q) <= 1e-3 * (1e-2 + fabs(q))))
-        fail_msg("q %.9g on the device, %.9g on the CPU", report.mean.q_mean, q);
-    for (struct rm_batch *b; (b = rm_trainer_learned(t));)
-        assert_errors(errors[++batches], b->error);
-    assert_int_equal(batches, priorities ? updates() : 0);
-    rm_test_device_fine(rm_test_device);
-    compare("params", t, rm_trainer_params(t), reference, rm_trainer_params(reference));
-    compare("target", t, t->all[0]->target, reference, reference->all[0]->target);
-    rm_trainer_destroy(t);
-    rm_trainer_destroy(reference);
+    rm_test_beside_end(&p, priorities);
+    rm_test_beside_compare(&p, "params", rm_trainer_params(p.there), rm_trainer_params(p.here));
+    rm_test_beside_compare(&p, "target", p.there->all[0]->target, p.here->all[0]->target);
+    rm_test_beside_close(&p);
 }
 
 static void updates_are_the_cpus(void **state)

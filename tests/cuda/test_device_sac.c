@@ -1,9 +1,9 @@
 /* Discrete SAC on a device: its operations and whole updates beside the CPU's, and whole runs. */
 #include "learner/algo/learning.h"
-#include "learner/algo/temperature.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "tests/support/backends.h"
+#include "tests/support/beside.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
 #include "tests/support/unit.h"
@@ -68,35 +68,6 @@ static void draw(struct transitions *s, bool masks, bool priorities, uint64_t nu
 }
 
 /* --- operations ------------------------------------------------------------------------------ */
-
-static void *copies[32];
-static uint32_t copy_count;
-
-static void *on_device(const void *from, size_t bytes)
-{
-    const size_t words = bytes / 4 + 1;
-    float *padded = calloc(words, sizeof *padded);
-    void *to = rm_test_device->device->alloc(rm_test_device, words * 4, NULL);
-    assert_true(padded && to && copy_count < 32);
-    if (from)
-        memcpy(padded, from, bytes);
-    rm_test_device->ops->upload(rm_test_device, to, padded, words);
-    free(padded);
-    copies[copy_count++] = to;
-    return to;
-}
-
-static void fetch(void *to, const void *from, size_t bytes)
-{
-    rm_test_device->ops->download(rm_test_device, to, from, bytes / 4);
-}
-
-static void assert_near(const char *what, const float *x, const float *y, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs((double)x[i] - (double)y[i]) <= 1e-5 * (1e-2 + fabs((double)x[i]))))
-            fail_msg("%s[%zu]: %.9g, on the device %.9g", what, i, (double)x[i], (double)y[i]);
-}
 
 static void assert_figure(const char *what, double here, double there)
 {
@@ -173,11 +144,11 @@ static void put(struct rm_backend *b, const struct problem *p)
 
 static void compare_left(const struct left *here, const struct left *there, bool errors)
 {
-    assert_near("y", here->y, there->y, SIZE);
-    assert_near("d_q", here->d_q[0], there->d_q[0], 2 * OUTPUTS);
-    assert_near("d_logits", here->d_logits, there->d_logits, OUTPUTS);
+    rm_test_assert_near("y", here->y, there->y, SIZE);
+    rm_test_assert_near("d_q", here->d_q[0], there->d_q[0], 2 * OUTPUTS);
+    rm_test_assert_near("d_logits", here->d_logits, there->d_logits, OUTPUTS);
     if (errors)
-        assert_near("error", here->error, there->error, SIZE);
+        rm_test_assert_near("error", here->error, there->error, SIZE);
     assert_figure("loss", here->figures.last_loss, there->figures.last_loss);
     for (int i = RM_SUM_OF_Q; i <= RM_SUM_OF_GAP; i++)
         assert_figure("sum", here->figures.now_sums[i], there->figures.now_sums[i]);
@@ -199,7 +170,7 @@ static void check_operations(struct transitions *s, uint64_t number, bool skippe
         q2[i] = 4 * rm_rng_float(&rng) - 2;
     }
     here = (struct left){.figures = {.last_loss = 9, .skip = skipped},
-                         .temperature = rm_temperature_of(0.3)};
+                         .temperature = {.log = log(0.3)}};
     struct problem on_cpu = {
         .batch = s->batch,
         .logits = logits,
@@ -215,42 +186,41 @@ static void check_operations(struct transitions *s, uint64_t number, bool skippe
         .knobs = &knobs,
     };
     struct problem d = on_cpu;
-    d.batch.action = on_device(s->action, sizeof s->action);
-    d.batch.ret = on_device(s->ret, sizeof s->ret);
-    d.batch.discount = on_device(s->discount, sizeof s->discount);
-    d.batch.mask = s->batch.mask ? on_device(s->mask, sizeof s->mask) : NULL;
-    d.batch.next_mask = s->batch.mask ? on_device(s->next_mask, sizeof s->next_mask) : NULL;
-    d.batch.weight = s->batch.weight ? on_device(s->weight, sizeof s->weight) : NULL;
-    d.batch.error = s->batch.error ? on_device(NULL, sizeof s->error) : NULL;
-    d.logits = on_device(logits, sizeof logits);
-    d.q1 = on_device(q1, sizeof q1);
-    d.q2 = on_device(q2, sizeof q2);
-    d.p = on_device(NULL, sizeof p);
-    d.logp = on_device(NULL, sizeof logp);
-    d.y = on_device(NULL, sizeof here.y);
-    d.d_q[0] = on_device(NULL, sizeof here.d_q[0]);
-    d.d_q[1] = on_device(NULL, sizeof here.d_q[1]);
-    d.d_logits = on_device(NULL, sizeof here.d_logits);
-    d.figures = on_device(&here.figures, sizeof here.figures);
-    d.temperature = on_device(&here.temperature, sizeof here.temperature);
-    d.knobs = on_device(&knobs, sizeof knobs);
+    d.batch.action = rm_test_to_device(s->action, sizeof s->action);
+    d.batch.ret = rm_test_to_device(s->ret, sizeof s->ret);
+    d.batch.discount = rm_test_to_device(s->discount, sizeof s->discount);
+    d.batch.mask = s->batch.mask ? rm_test_to_device(s->mask, sizeof s->mask) : NULL;
+    d.batch.next_mask = s->batch.mask ? rm_test_to_device(s->next_mask, sizeof s->next_mask) : NULL;
+    d.batch.weight = s->batch.weight ? rm_test_to_device(s->weight, sizeof s->weight) : NULL;
+    d.batch.error = s->batch.error ? rm_test_to_device(NULL, sizeof s->error) : NULL;
+    d.logits = rm_test_to_device(logits, sizeof logits);
+    d.q1 = rm_test_to_device(q1, sizeof q1);
+    d.q2 = rm_test_to_device(q2, sizeof q2);
+    d.p = rm_test_to_device(NULL, sizeof p);
+    d.logp = rm_test_to_device(NULL, sizeof logp);
+    d.y = rm_test_to_device(NULL, sizeof here.y);
+    d.d_q[0] = rm_test_to_device(NULL, sizeof here.d_q[0]);
+    d.d_q[1] = rm_test_to_device(NULL, sizeof here.d_q[1]);
+    d.d_logits = rm_test_to_device(NULL, sizeof here.d_logits);
+    d.figures = rm_test_to_device(&here.figures, sizeof here.figures);
+    d.temperature = rm_test_to_device(&here.temperature, sizeof here.temperature);
+    d.knobs = rm_test_to_device(&knobs, sizeof knobs);
     put(rm_test_cpu, &on_cpu);
     put(rm_test_device, &d);
-    fetch(there.y, d.y, sizeof there.y);
-    fetch(there.d_q[0], d.d_q[0], sizeof there.d_q[0]);
-    fetch(there.d_q[1], d.d_q[1], sizeof there.d_q[1]);
-    fetch(there.d_logits, d.d_logits, sizeof there.d_logits);
-    fetch(&there.figures, d.figures, sizeof there.figures);
-    fetch(&there.temperature, d.temperature, sizeof there.temperature);
+    rm_test_from_device(there.y, d.y, sizeof there.y);
+    rm_test_from_device(there.d_q[0], d.d_q[0], sizeof there.d_q[0]);
+    rm_test_from_device(there.d_q[1], d.d_q[1], sizeof there.d_q[1]);
+    rm_test_from_device(there.d_logits, d.d_logits, sizeof there.d_logits);
+    rm_test_from_device(&there.figures, d.figures, sizeof there.figures);
+    rm_test_from_device(&there.temperature, d.temperature, sizeof there.temperature);
     if (d.batch.error) {
         memcpy(here.error, s->error, sizeof here.error);
-        fetch(there.error, d.batch.error, sizeof there.error);
+        rm_test_from_device(there.error, d.batch.error, sizeof there.error);
     }
     compare_left(&here, &there, d.batch.error);
     assert_true(there.temperature.steps == !skipped);
     rm_test_device_fine(rm_test_device);
-    while (copy_count)
-        rm_test_device->ops->release(rm_test_device, copies[--copy_count]);
+    rm_test_device_release();
 }
 
 static void operations_are_the_cpus(void **state)
@@ -289,12 +259,10 @@ static struct rm_experiment experiment_of(bool priorities, bool dropout, bool tu
     return e;
 }
 
-static struct rm_trainer *trainer_of(const struct rm_experiment *e, struct rm_backend *b,
-                                     bool masks)
+static struct rm_trainer_spec spec_of(const struct rm_experiment *e, bool masks)
 {
-    const struct rm_trainer_spec spec = {
+    return (struct rm_trainer_spec){
         .experiment = e,
-        .backend = b,
         .policy = 2,
         .shape = {.inputs = INPUTS,
                   .actions = reals ? 0 : ACTIONS,
@@ -305,7 +273,6 @@ static struct rm_trainer *trainer_of(const struct rm_experiment *e, struct rm_ba
         .name = "policy",
         .masks = masks,
     };
-    return rm_test_updates_make(&spec);
 }
 
 static struct rm_state *state_of(struct rm_trainer *t)
@@ -338,24 +305,8 @@ static void compare_states(struct rm_trainer *t, struct rm_trainer *reference)
     rm_state_destroy(y);
 }
 
-static void assert_mean(const char *what, double there, double sum)
-{
-    const double here = sum / UPDATES;
-    if (!(fabs(there - here) <= 1e-3 * (1e-2 + fabs(here))))
-        fail_msg("%s %.9g on the device, %.9g on the CPU", what, there, here);
-}
-
-static void assert_errors(const float *here, const float *there)
-{
-    for (uint32_t i = 0; i < SIZE; i++)
-        if (!(fabsf(here[i] - there[i]) <= 2e-3f * (0.1f + here[i])))
-            fail_msg("error %g, the CPU's is %g", (double)there[i], (double)here[i]);
-}
-
 static void compare_updates(const struct rm_experiment *e, bool masks)
 {
-    struct rm_trainer *t = trainer_of(e, rm_test_device, masks);
-    struct rm_trainer *reference = trainer_of(e, rm_test_cpu, masks);
     const bool priorities = e->priority.kind == RM_PRIORITY_PROPORTIONAL;
     const struct rm_trainer_settings settings = {
         .learning_rate = e->optimizer.learning_rate,
@@ -363,42 +314,17 @@ static void compare_updates(const struct rm_experiment *e, bool masks)
         .target_tau = e->algorithm.target.tau,
         .report = UPDATES,
     };
+    static struct rm_test_beside p;
     static struct transitions s;
-    static float errors[UPDATES + 1][SIZE];
-    struct rm_trainer_result sum = {0};
-    uint64_t batches = 0;
-    struct rm_trainer_report report;
-    assert_true(rm_trainer_is_late(t));
-    rm_trainer_set(t, &settings);
+    rm_test_beside_open(&p, spec_of(e, masks));
+    rm_trainer_set(p.there, &settings);
     for (uint64_t number = 1; number <= UPDATES; number++) {
         draw(&s, masks, priorities, number);
-        rm_trainer_batch(t);
-        for (struct rm_batch *b; (b = rm_trainer_learned(t));)
-            assert_errors(errors[++batches], b->error);
-        assert_true(rm_trainer_update(t, &s.batch, number, NULL).late);
-        const struct rm_trainer_result r = rm_trainer_update(reference, &s.batch, number, NULL);
-        assert_false(r.skipped);
-        memcpy(errors[number], s.error, sizeof s.error);
-        sum.loss += r.loss;
-        sum.q_mean += r.q_mean;
-        sum.entropy += r.entropy;
-        sum.temperature += r.temperature;
-        sum.grad_norm += r.grad_norm;
+        rm_test_beside_update(&p, &s.batch, number);
     }
-    assert_true(rm_trainer_report(t, true, &report));
-    assert_int_equal(report.made, UPDATES);
-    assert_mean("loss", report.mean.loss, sum.loss);
-    assert_mean("q", report.mean.q_mean, sum.q_mean);
-    assert_mean("entropy", report.mean.entropy, sum.entropy);
-    assert_mean("temperature", report.mean.temperature, sum.temperature);
-    assert_mean("norm", report.mean.grad_norm, sum.grad_norm);
-    for (struct rm_batch *b; (b = rm_trainer_learned(t));)
-        assert_errors(errors[++batches], b->error);
-    assert_int_equal(batches, priorities ? UPDATES : 0);
-    rm_test_device_fine(rm_test_device);
-    compare_states(t, reference);
-    rm_trainer_destroy(t);
-    rm_trainer_destroy(reference);
+    rm_test_beside_end(&p, priorities);
+    compare_states(p.there, p.here);
+    rm_test_beside_close(&p);
 }
 
 static void updates_are_the_cpus(void **state)

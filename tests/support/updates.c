@@ -84,11 +84,18 @@ struct rm_trainer *rm_test_updates_make(const struct rm_trainer_spec *spec)
     return t;
 }
 
-struct rm_trainer *rm_test_updates_trainer(const struct rm_experiment *e, struct rm_backend *b)
+struct rm_trainer_spec rm_test_updates_trainer_spec(const struct rm_experiment *e,
+                                                    struct rm_backend *b)
 {
     struct rm_trainer_spec spec = rm_test_updates_spec(e, b, RM_UPDATES_INPUTS, RM_UPDATES_ACTIONS);
     spec.policy = 2;
     spec.masks = true;
+    return spec;
+}
+
+struct rm_trainer *rm_test_updates_trainer(const struct rm_experiment *e, struct rm_backend *b)
+{
+    const struct rm_trainer_spec spec = rm_test_updates_trainer_spec(e, b);
     return rm_test_updates_make(&spec);
 }
 

@@ -31,7 +31,9 @@ struct rm_trainer_spec rm_test_updates_spec(const struct rm_experiment *e, struc
                                             uint32_t inputs, uint32_t actions);
 struct rm_trainer *rm_test_updates_make(const struct rm_trainer_spec *spec);
 
-/* A trainer for the batches below, masks and all. */
+/* A trainer for the batches below, masks and all; and what it is made of. */
+struct rm_trainer_spec rm_test_updates_trainer_spec(const struct rm_experiment *e,
+                                                    struct rm_backend *b);
 struct rm_trainer *rm_test_updates_trainer(const struct rm_experiment *e, struct rm_backend *b);
 
 /* The batch of update `number`: by its number alone. Weights and errors where replay is

@@ -283,7 +283,7 @@ static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_e
     if (rc == 0)
         rc = rm_world_create(&world, &experiment->world, experiment->seed, 0, 1, &env, error);
     if (rc == 0) {
-        text = rm_trial_write(&trial, world.ops->describe(env));
+        text = rm_trial_write(&trial, &world, world.ops->describe(env));
         world.ops->close(env);
     }
     rm_world_close(&world);

@@ -1,5 +1,6 @@
 #include "actor/worlds/trial.h"
 
+#include "actor/worlds/described.h"
 #include "actor/worlds/watch.h"
 #include "config/utf8.h"
 #include "learner/net/features.h"
@@ -802,9 +803,11 @@ int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
     return rc;
 }
 
-char *rm_trial_write(const struct rm_trial *trial, const struct rm_env_spec *spec)
+char *rm_trial_write(const struct rm_trial *trial, const struct rm_world *world,
+                     const struct rm_env_spec *spec)
 {
     json_t *rules = json_array();
+    char *described = rm_described_write(world, spec);
     char digest[17];
     snprintf(digest, sizeof digest, "%016" PRIx64, trial->digest);
     for (int r = 0; r < RM_RULE_COUNT; r++)
@@ -812,12 +815,13 @@ char *rm_trial_write(const struct rm_trial *trial, const struct rm_env_spec *spe
                                                "tried", trial->rule[r].tried, "broken",
                                                (json_int_t)trial->rule[r].times, "text",
                                                trial->rule[r].text, strlen(trial->rule[r].text)));
-    json_t *all =
-        json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:s, s:b, s:o}", "world", spec->name, "agents",
-                  (int)spec->agents, "phases", (int)spec->phases, "worlds", WORLDS, "steps",
-                  (json_int_t)trial->steps, "episodes", (json_int_t)trial->episodes, "digest",
-                  digest, "seedless", trial->seedless, "rules", rules);
+    json_t *all = json_pack("{s:s, s:s*, s:i, s:i, s:i, s:I, s:I, s:s, s:b, s:o}", "world",
+                            spec->name, "description", described, "agents", (int)spec->agents,
+                            "phases", (int)spec->phases, "worlds", WORLDS, "steps",
+                            (json_int_t)trial->steps, "episodes", (json_int_t)trial->episodes,
+                            "digest", digest, "seedless", trial->seedless, "rules", rules);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
+    free(described);
     return text;
 }

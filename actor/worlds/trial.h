@@ -46,7 +46,9 @@ int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
                  const struct rm_world_config *config, uint64_t seed, uint64_t steps,
                  struct rm_error *error);
 
-/* The result as JSON text, which the caller frees; NULL: no memory. */
-char *rm_trial_write(const struct rm_trial *trial, const struct rm_env_spec *spec);
+/* The result as JSON text, with the world's description (described.h), which the caller frees;
+ * NULL: no memory. */
+char *rm_trial_write(const struct rm_trial *trial, const struct rm_world *world,
+                     const struct rm_env_spec *spec);
 
 #endif

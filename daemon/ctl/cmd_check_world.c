@@ -2,12 +2,16 @@
  * result. */
 #include "daemon/ctl/command.h"
 
+#include "actor/worlds/described.h"
 #include "actor/worlds/trial.h"
 #include "config/config.h"
 #include "config/utf8.h"
 #include "daemon/ctl/exit_code.h"
+#include "daemon/format.h"
+#include "daemon/ctl/world_view.h"
 #include "daemon/probe.h"
 #include "daemon/table.h"
+#include "learner/net/features.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,6 +157,44 @@ static struct line plain(const json_t *object, const char *key)
     return line;
 }
 
+/* What agents see, and do: every observation by its name. */
+static void print_agents(const json_t *report)
+{
+    static const struct rm_column columns[] = {{"AGENT", true, 0}, {"OBSERVATION", true, 0},
+                                               {"TYPE", true, 0},  {"LOW", false, 0},
+                                               {"HIGH", false, 0}, {"ACTIONS", true, 0}};
+    const struct rm_style style = rm_style_of(stdout);
+    const char *text = json_string_value(json_object_get(report, "description"));
+    struct rm_described *described;
+    struct rm_error error = {""};
+    struct rm_table table;
+    if (!text || rm_described_read(&described, text, &error))
+        return;
+    const struct rm_env_spec *spec = rm_described_spec(described);
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (uint32_t a = 0; a < spec->agents; a++) {
+        const struct rm_env_agent *agent = &spec->agent[a];
+        for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+            struct rm_env_observation of = rm_features_observation(agent, i);
+            char type[RM_WORLD_TEXT_MAX], actions[96] = "";
+            const char *name = of.name;
+            of.name = NULL;
+            rm_world_one_observation_text(&of, type, sizeof type);
+            if (i == 0)
+                rm_world_actions_text(agent, actions, sizeof actions);
+            rm_table_cell(&table, "%s", i ? "" : agent->name);
+            rm_table_cell(&table, "%s", name ? name : "-");
+            rm_table_cell(&table, "%s", type);
+            rm_table_cell(&table, "%s", rm_format_number(of.low).s);
+            rm_table_cell(&table, "%s", rm_format_number(of.high).s);
+            rm_table_cell(&table, "%s", actions);
+        }
+    }
+    rm_table_end(&table, stdout, &style);
+    putchar('\n');
+    rm_described_free(described);
+}
+
 /* The report for people. */
 static void print(const json_t *report)
 {
@@ -171,6 +213,7 @@ static void print(const json_t *report)
            (long long)json_integer_value(json_object_get(report, "worlds")),
            (long long)json_integer_value(json_object_get(report, "steps")),
            (long long)json_integer_value(json_object_get(report, "episodes")));
+    print_agents(report);
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(rules, i, rule)
     {

@@ -58,7 +58,7 @@ static const char *dtype_name(uint32_t dtype)
     return known ? dtype_names[dtype] : "?";
 }
 
-static size_t observation_text(const struct rm_env_observation *of, char *text, size_t size)
+size_t rm_world_one_observation_text(const struct rm_env_observation *of, char *text, size_t size)
 {
     size_t used = 0;
     if (of->name)
@@ -84,7 +84,7 @@ void rm_world_observation_text(const struct rm_env_agent *agent, char *text, siz
         if (i > 0)
             used += (size_t)snprintf(text + used, size - used, "; ");
         if (used < size)
-            used += observation_text(&of, text + used, size - used);
+            used += rm_world_one_observation_text(&of, text + used, size - used);
     }
 }
 

@@ -22,6 +22,8 @@ void rm_world_view_close(struct rm_world_view *view);
  * to 5]". Fits RM_WORLD_TEXT_MAX bytes, or is cut off. */
 #define RM_WORLD_TEXT_MAX 1024
 void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size);
+/* Of one of them; returns how many bytes it takes whole. */
+size_t rm_world_one_observation_text(const struct rm_env_observation *of, char *text, size_t size);
 
 /* "4", or for several choices in one step what each has: "2 x 3 x 4". */
 void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size);

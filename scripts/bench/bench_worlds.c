@@ -3,11 +3,11 @@
  * are masks, picking the legal actions is measured too.
  *
  * world.NAME is in agent-steps a second for a batch of 256 worlds; world.cartpole.64 and
- * world.cartpole.1024 are other batches. The baseline of cartpole is the definition written down
- * plainly, one world after the other, with the C library's sin and cos; the baseline of
- * treasurehunt is its definition written down plainly too, with a draw and a look-up for every
- * cell. Both write the same observations, rewards and flags, and run in turn with what they are
- * compared with. The ceiling is copying what a step writes. */
+ * world.cartpole.1024 are other batches. w2.frames is the platformer, 128 worlds. The baseline of
+ * cartpole is the definition written down plainly, one world after the other, with the C library's
+ * sin and cos; the baseline of treasurehunt is its definition written down plainly too, with a draw
+ * and a look-up for every cell. Both write the same observations, rewards and flags, and run in
+ * turn with what they are compared with. The ceiling is copying what a step writes. */
 #include "actor/worlds/worlds.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
@@ -304,6 +304,7 @@ int main(int argc, char **argv)
         {"world.sokoban", "sokoban", 256, NULL},
         {"world.connect", "connect", 256, NULL},
         {"world.count", "count", 256, NULL},
+        {"w2.frames", "platformer", 128, NULL},
     };
     int rc = 0;
     rm_bench_pin(0);

@@ -515,9 +515,9 @@ static void observe(const struct rm_env *env, const void *of, void *obs)
         write_threats(f, env, world, place);
     }
     if (env->sees & SEE_REACH)
-        write_reach((float *)((char *)obs + env->reach_at), env, world, place);
+        write_reach(rm_env_at(obs, (ptrdiff_t)env->reach_at, 1), env, world, place);
     if (env->sees & SEE_DOORS)
-        write_doors((char *)obs + env->doors_at, world, place);
+        write_doors(rm_env_at(obs, (ptrdiff_t)env->doors_at, 1), world, place);
 }
 
 static void write_mask(const struct rm_env *env, const void *of, uint8_t *mask)

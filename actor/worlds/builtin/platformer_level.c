@@ -247,7 +247,7 @@ static int distances(const struct maze *m, int from, int distance[ROOMS])
 /* A room in the farther half as seen from `from`, other than `from` and `taken`. */
 static int draw_far(struct maze *m, int from, int taken)
 {
-    int distance[ROOMS], chosen[ROOMS], count = 0;
+    int distance[ROOMS], chosen[ROOMS] = {0}, count = 0;
     const int rooms = m->columns * m->rows, far = distances(m, from, distance);
     for (int least = larger(1, far / 2); least >= 0 && count == 0; least = least ? 0 : -1)
         for (int i = 0; i < rooms; i++)

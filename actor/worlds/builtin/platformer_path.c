@@ -126,7 +126,7 @@ static int nearest_of(const struct rm_platformer_paths *paths, double x, double 
             if (i < 0 || i >= WIDTH || j < 0 || j >= RM_PLATFORMER_NODES / WIDTH ||
                 !paths->valid[j * WIDTH + i])
                 continue;
-            const double nx = SPACING * i + SPACING / 2, ny = SPACING * j + SPACING / 2;
+            const double nx = SPACING * (i + 0.5), ny = SPACING * (j + 0.5);
             const double distance = (nx - x) * (nx - x) + (ny - y) * (ny - y);
             if (nx >= left && nx <= right && ny >= top && ny <= bottom && distance < least) {
                 least = distance;

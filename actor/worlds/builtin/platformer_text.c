@@ -1,26 +1,24 @@
 /* Levels as text: 23 rows of 42 tiles, then lines that say where things are. */
 #include "actor/worlds/builtin/platformer_level.h"
+#include "actor/worlds/builtin/text_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     INNER_COLUMNS = RM_PLATFORMER_COLUMNS - 2,
     INNER_ROWS = RM_PLATFORMER_ROWS - 2,
     TEXT_MAX = 1 << 16,
-    WORDS = 6,
-    WHERE = 120 /* bytes of a path that messages show at most */
+    WORDS = 6
 };
 
 struct reader {
     struct rm_platformer_level *level;
-    const char *path;
-    uint32_t line; /* from 1 */
+    char name[RM_TEXT_NAME]; /* of the file */
+    uint32_t line;           /* from 1 */
     uint32_t rows;
     bool spawn, opener, exit; /* has been said */
     char *error;
@@ -30,11 +28,8 @@ struct reader {
 __attribute__((format(printf, 2, 3))) static int fail(const struct reader *r, const char *format,
                                                       ...)
 {
-    const size_t length = strlen(r->path);
-    const bool cut = length > WHERE;
     va_list args;
-    const int used = snprintf(r->error, r->error_size, "%s%s:%u: ", cut ? "..." : "",
-                              cut ? r->path + length - WHERE : r->path, r->line);
+    const int used = snprintf(r->error, r->error_size, "%s:%u: ", r->name, r->line);
     va_start(args, format);
     if (used >= 0 && (size_t)used < r->error_size)
         vsnprintf(r->error + used, r->error_size - (size_t)used, format, args);
@@ -192,46 +187,19 @@ static int read_lines(struct reader *r, char *text)
     return 0;
 }
 
-/* The file as text. NULL with errno. */
-static char *read_whole(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    char *text = fd < 0 ? NULL : malloc(TEXT_MAX + 1);
-    ssize_t part = 1;
-    size_t size = 0;
-    while (text && part > 0 && size <= TEXT_MAX) {
-        part = read(fd, text + size, TEXT_MAX + 1 - size);
-        size += part > 0 ? (size_t)part : 0;
-    }
-    int code = !text ? errno : part < 0 ? errno : size > TEXT_MAX ? EFBIG : 0;
-    if (fd >= 0)
-        close(fd);
-    if (code == 0 && memchr(text, 0, size))
-        code = EILSEQ;
-    if (code == 0) {
-        text[size] = 0;
-        return text;
-    }
-    free(text);
-    errno = code;
-    return NULL;
-}
-
 int rm_platformer_read(struct rm_platformer_level *level, const char *path, char *error,
                        size_t error_size)
 {
-    struct reader r = {
-        .level = level, .path = path, .line = 1, .error = error, .error_size = error_size};
-    char *text = read_whole(path);
-    if (!text) {
-        const int code = errno;
-        snprintf(error, error_size, "%s cannot be read: %s", path,
-                 code == EILSEQ ? "it has a NUL byte, so it is no text" : strerror(code));
-        return -code;
-    }
+    struct reader r = {.level = level, .line = 1, .error = error, .error_size = error_size};
+    char *text;
+    size_t size;
+    rm_text_file_name(path, r.name);
+    int rc = rm_text_file_read(path, TEXT_MAX, &text, &size, error, error_size);
+    if (rc < 0)
+        return rc;
     memset(level, 0, sizeof *level);
     memset(level->tile, RM_PLATFORMER_FULL, sizeof level->tile);
-    const int rc = read_lines(&r, text);
+    rc = read_lines(&r, text);
     free(text);
     return rc;
 }

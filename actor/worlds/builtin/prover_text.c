@@ -1,12 +1,10 @@
 #include "actor/worlds/builtin/prover_text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int rm_prover_text_fail(struct rm_prover_text *text, const char *format, ...)
@@ -26,11 +24,9 @@ int rm_prover_text_fail(struct rm_prover_text *text, const char *format, ...)
 void rm_prover_text_hold(struct rm_prover_text *text, char *bytes, size_t size, const char *where,
                          enum rm_prover_dialect dialect, char *error, size_t error_size)
 {
-    const size_t length = strlen(where);
     *text = (struct rm_prover_text){
         .bytes = bytes, .size = size, .dialect = dialect, .error = error, .error_size = error_size};
-    snprintf(text->where, sizeof text->where, "%s%s", length > RM_PROVER_WHERE ? "..." : "",
-             length > RM_PROVER_WHERE ? where + length - RM_PROVER_WHERE : where);
+    rm_text_file_name(where, text->where);
 }
 
 void rm_prover_text_close(struct rm_prover_text *text)
@@ -39,51 +35,15 @@ void rm_prover_text_close(struct rm_prover_text *text)
     text->bytes = NULL;
 }
 
-static int read_whole(int fd, char *bytes, size_t size)
-{
-    size_t done = 0;
-    while (done < size) {
-        const ssize_t part = read(fd, bytes + done, size - done);
-        if (part < 0 && errno == EINTR)
-            continue;
-        if (part <= 0)
-            return part < 0 ? -errno : -EIO;
-        done += (size_t)part;
-    }
-    return 0;
-}
-
 int rm_prover_text_open(struct rm_prover_text *text, const char *path,
                         enum rm_prover_dialect dialect, bool optional, char *error,
                         size_t error_size)
 {
-    struct stat stat = {.st_size = 0};
-    char *bytes = NULL;
     rm_prover_text_hold(text, NULL, 0, path, dialect, error, error_size);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int rc = fd < 0 || fstat(fd, &stat) < 0 ? -errno : 0;
-    if (fd < 0 && rc == -ENOENT && optional)
-        return rc;
-    if (rc == 0 && !S_ISREG(stat.st_mode))
-        rc = -EISDIR;
-    if (rc == 0 && stat.st_size > RM_PROVER_TEXT_MAX)
-        rc = -EFBIG;
-    if (rc == 0) {
-        bytes = malloc((size_t)stat.st_size + 1);
-        rc = bytes ? read_whole(fd, bytes, (size_t)stat.st_size) : -ENOMEM;
-    }
-    if (fd >= 0)
-        close(fd);
-    if (rc < 0 || !bytes || memchr(bytes, 0, (size_t)stat.st_size)) {
-        free(bytes);
-        snprintf(error, error_size, "%s cannot be read: %s", text->where,
-                 rc < 0 ? strerror(-rc) : "it has a NUL byte, so it is no text");
-        return rc < 0 ? rc : -EINVAL;
-    }
-    text->bytes = bytes;
-    text->size = (size_t)stat.st_size;
-    bytes[text->size] = 0;
-    return 0;
+    if (optional && access(path, F_OK) < 0 && errno == ENOENT)
+        return -ENOENT;
+    return rm_text_file_read(path, RM_PROVER_TEXT_MAX, &text->bytes, &text->size, error,
+                             error_size);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */

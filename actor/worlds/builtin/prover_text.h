@@ -5,14 +5,15 @@
 #ifndef RM_ACTOR_WORLDS_BUILTIN_PROVER_TEXT_H
 #define RM_ACTOR_WORLDS_BUILTIN_PROVER_TEXT_H
 
+#include "actor/worlds/builtin/text_file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
     RM_PROVER_BODY = 16, /* most atoms of a rule's body */
-    RM_PROVER_TEXT_MAX = 1 << 30,
-    RM_PROVER_WHERE = 160 /* bytes of a path that messages show at most */
+    RM_PROVER_TEXT_MAX = 1 << 30
 };
 
 enum rm_prover_dialect {
@@ -30,8 +31,8 @@ struct rm_prover_text {
     size_t size, at;
     uint32_t line; /* of what was read last, from 1 */
     enum rm_prover_dialect dialect;
-    char where[RM_PROVER_WHERE + 4]; /* path, for messages */
-    char *error;                     /* messages go here */
+    char where[RM_TEXT_NAME]; /* path, for messages */
+    char *error;              /* messages go here */
     size_t error_size;
 };
 

@@ -24,7 +24,7 @@ typedef int policy(const struct rm_env *env, const uint8_t *mask, uint64_t *rng)
 
 static int play_at_random(const struct rm_env *env, const uint8_t *mask, uint64_t *rng)
 {
-    int legal[RM_PLATFORMER_ACTIONS];
+    int legal[RM_PLATFORMER_ACTIONS] = {0};
     uint32_t count = 0;
     (void)env;
     for (int a = 0; a < RM_PLATFORMER_ACTIONS; a++)
@@ -85,7 +85,8 @@ static int run_and_jump(const struct rm_env *env, const uint8_t *mask, uint64_t 
     if (rm_platformer_below(rng, 20) == 0 || world->node == RM_PLATFORMER_NOWHERE)
         return play_at_random(env, mask, rng);
     const int node = node_ahead(paths, way(world, map, paths), world->node);
-    const double x = 12 * (node % NODES) + 6, y = 12 * (node / NODES) + 6;
+    const int column = node % NODES, row = node / NODES;
+    const double x = 12 * column + 6, y = 12 * row + 6;
     const int h = x > ninja->x + 4 ? 1 : x < ninja->x - 4 ? -1 : 0;
     const bool jump = y < ninja->y - 8 || h * ninja->wall < 0 || mine_is_ahead(world, map, h);
     int action = (jump ? 3 : 0) + (h < 0 ? 1 : h > 0 ? 2 : 0);

@@ -4,6 +4,7 @@
 #include "shm/base/state.h"
 #include "tests/support/backends.h"
 #include "tests/support/beside.h"
+#include "tests/support/effort.h"
 #include "tests/support/emulated.h"
 #include "tests/support/replay_run.h"
 #include "tests/support/unit.h"
@@ -235,6 +236,11 @@ static void operations_are_the_cpus(void **state)
 
 /* --- whole updates --------------------------------------------------------------------------- */
 
+static uint32_t updates(void)
+{
+    return rm_test_effort(UPDATES, 10);
+}
+
 static struct rm_experiment experiment_of(bool priorities, bool dropout, bool tuned)
 {
     struct rm_experiment e = rm_test_updates_settings(RM_ALGORITHM_SAC);
@@ -299,7 +305,7 @@ static void compare_states(struct rm_trainer *t, struct rm_trainer *reference)
             continue;
         const double apart = rm_test_updates_apart(p->data, q->data, p->bytes / sizeof(float));
         if (!(apart < 1e-4))
-            fail_msg("%s: %g apart after %d updates", p->name, apart, UPDATES);
+            fail_msg("%s: %g apart after %u updates", p->name, apart, updates());
     }
     rm_state_destroy(x);
     rm_state_destroy(y);
@@ -312,13 +318,13 @@ static void compare_updates(const struct rm_experiment *e, bool masks)
         .learning_rate = e->optimizer.learning_rate,
         .grad_clip = e->optimizer.grad_clip,
         .target_tau = e->algorithm.target.tau,
-        .report = UPDATES,
+        .report = updates(),
     };
     static struct rm_test_beside p;
     static struct transitions s;
     rm_test_beside_open(&p, spec_of(e, masks));
     rm_trainer_set(p.there, &settings);
-    for (uint64_t number = 1; number <= UPDATES; number++) {
+    for (uint64_t number = 1; number <= updates(); number++) {
         draw(&s, masks, priorities, number);
         rm_test_beside_update(&p, &s.batch, number);
     }
@@ -373,17 +379,18 @@ static char *policy_of(const char *feed, size_t *bytes)
 {
     struct rm_replay_run run;
     char learner[1024];
-    snprintf(learner, sizeof learner,
-             RM_REPLAY_LOCKSTEP ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"%s\"}, "
-                                "\"actor\": {\"count\": 2, \"worlds\": 3}",
-             feed);
+    snprintf(
+        learner, sizeof learner,
+        RM_REPLAY_LOCKSTEP_OF("%u") ", \"learner\": {\"device\": \"cuda:0\", \"feed\": \"%s\"}, "
+                                    "\"actor\": {\"count\": 2, \"worlds\": 3}",
+        rm_test_effort(2000, 400), feed);
     rm_replay_run_start(&run,
                         "\"network\": {\"layers\": [{\"type\": \"linear\", \"units\": 16}, "
                         "{\"type\": \"tanh\"}]}, \"algorithm\": {\"name\": \"sac\"}",
                         "sequential", learner);
     rm_replay_run_to_its_end(&run);
     const struct rm_board_policy *board = &run.session.board.policies[0];
-    assert_true(RM_PEEK(&board->updates) > 100);
+    assert_true(RM_PEEK(&board->updates) > rm_test_effort(100, 10));
     assert_true(RM_PEEK(&board->updates_skipped) == 0);
     assert_true(isfinite(RM_PEEK(&board->loss)) && RM_PEEK(&board->grad_norm) > 0);
     assert_true(RM_PEEK(&board->entropy) > 0 && RM_PEEK(&board->temperature) > 0);

@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "shm/base/rng.h"
 #include "tests/support/config_text.h"
+#include "tests/support/effort.h"
 
 #include <glob.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define ROUNDS   1500 /* per file */
+#define ROUNDS   rm_test_effort(1500, 200) /* per file */
 #define TEXT_MAX 8192
 
 static const char *const scraps[] = {

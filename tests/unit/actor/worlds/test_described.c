@@ -1,6 +1,7 @@
 /* Worlds described as text: what is read is what was written, to the bit, for every world there is;
  * what is damaged is refused, or as sound as any description. */
 #include "tests/support/batch.h"
+#include "tests/support/effort.h"
 #include "tests/support/unit.h"
 
 #include "actor/worlds/described.h"
@@ -177,7 +178,8 @@ static void damaged(const char *name)
                                 "0\"{9-";
     struct rm_world_spec world;
     char *text = described(name, "", &world);
-    const size_t bytes = strlen(text), step = bytes > 4000 ? bytes / 4000 : 1;
+    const size_t places = rm_test_effort(4000, 400), bytes = strlen(text);
+    const size_t step = bytes > places ? bytes / places : 1;
     unsigned refused = 0;
     for (size_t i = 0; i < bytes; i += step)
         for (size_t m = 0; m < sizeof marks - 1; m++) {

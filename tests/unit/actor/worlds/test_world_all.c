@@ -3,6 +3,7 @@
  * happened. The worked example outside the tree is tried as well. */
 #include "actor/worlds/trial.h"
 #include "tests/support/batch.h"
+#include "tests/support/effort.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +107,7 @@ static void test_batches(void **unused)
 {
     (void)unused;
     for (int s = 0; s < SUBJECTS; s++) {
-        for (int f = 0; f < 3; f++) {
+        for (uint32_t f = 0; f < 3; f += rm_test_effort(1, 2)) {
             static const uint32_t splits[][3] = {{8, 0, 0}, {4, 4, 0}, {1, 2, 5}};
             uint64_t hash[3][8] = {{0}};
             for (int split = 0; split < 3; split++) {

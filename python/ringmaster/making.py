@@ -1,5 +1,7 @@
 """From "module:name" and options to environments, and what kind they are."""
 import importlib
+import importlib.util
+import os
 import sys
 
 from .spaces import LEGACY, Fault
@@ -31,8 +33,19 @@ def first(spec, options, show=None):
     return made, made()
 
 
+def name_library_of_glfw():
+    """MuJoCo's environments import glfw, which starts a process at its import to ask its library's version. A confined world
+    may not, and need not when glfw is told which library to take: its own."""
+    found = importlib.util.find_spec("glfw")
+    for folder in found.submodule_search_locations or () if found else ():
+        library = os.path.join(folder, "x11", "libglfw.so")
+        if os.path.exists(library):
+            os.environ.setdefault("PYGLFW_LIBRARY", library)
+
+
 def load(spec, options):
     """A function without arguments that makes one environment."""
+    name_library_of_glfw()
     module_name, _, name = spec.partition(":")
     if module_name == "gymnasium":
         return gymnasium_maker(name, options)

@@ -339,6 +339,16 @@ static void small_types_are_kept(void **state)
     rm_test_batch_close(&batch);
 }
 
+/* In a confined worker, which starts no processes. */
+static void glfw_is_imported_without_a_process(void **state)
+{
+    (void)state;
+    rm_test_python_place(1, 60, RM_SANDBOX_AUTO);
+    rm_test_python_config(&config, "games:rendered", NULL);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+    rm_test_batch_close(&batch);
+}
+
 static void masks_come_from_the_info(void **state)
 {
     (void)state;
@@ -556,6 +566,7 @@ int main(void)
         cmocka_unit_test(leaves_are_named_observations),
         cmocka_unit_test(real_actions_arrive),
         cmocka_unit_test(small_types_are_kept),
+        cmocka_unit_test(glfw_is_imported_without_a_process),
         cmocka_unit_test(masks_come_from_the_info),
         cmocka_unit_test(figures_are_numbers_of_the_last_info),
         cmocka_unit_test(worlds_show_themselves),

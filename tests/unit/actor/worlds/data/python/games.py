@@ -350,6 +350,12 @@ class Waiting(Corridor):
 waiting = Waiting
 
 
+def rendered():
+    """As MuJoCo's environments do."""
+    import glfw  # noqa: F401
+    return Corridor()
+
+
 class Prying(Corridor):
     """Tries what a confined world cannot; shows in bits what it could."""
 

@@ -41,8 +41,9 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
                                            .priorities = spec->priorities};
     s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
     s->scratch.reals = aligned(batch->reals * sizeof *s->scratch.reals);
-    s->scratch.mask = aligned(batch->actions);
-    s->scratch.first_mask = aligned(batch->actions);
+    const size_t mask_bytes = spec->agent->has_mask ? batch->actions : 0;
+    s->scratch.mask = aligned(mask_bytes);
+    s->scratch.first_mask = aligned(mask_bytes);
     s->frames = calloc((size_t)spec->frame_stack + spec->n_step + 1, sizeof *s->frames);
     s->source_of_world = calloc(s->worlds, sizeof *s->source_of_world);
     if (!s->scratch.frames || !s->scratch.reals || !s->scratch.mask || !s->scratch.first_mask ||

@@ -1,6 +1,7 @@
 /* Worlds in Prolog: steps a second of one core, observations, masks and new episodes included, in
  * turn with a bare loop of C over the same predicates (actions, step, observation, a recorded
- * state; no limit of inferences, no checks).
+ * state; no limit of inferences, no checks). Time is the thread's processor time, but for two
+ * processes.
  *
  * prolog.step         config/prolog/toy_prover.pl; ceiling: the bare loop
  * prolog.step2        two processes, each with its own; baseline: one
@@ -17,7 +18,7 @@
 #include <SWI-Prolog.h>
 
 #include <string.h>
-#include <sys/stat.h>
+#include <time.h>
 
 enum { RUNS = 7, RUN_MS = 60, WORLDS = 16, OBS_MAX = 630, ACTIONS_MAX = 20 };
 
@@ -31,6 +32,13 @@ struct shared {
     _Atomic uint32_t members;
     double world[2][RUNS], bare[RUNS];
 };
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * RM_NS_PER_S + (uint64_t)now.tv_nsec;
+}
 
 /* --- a world ---------------------------------------------------------------------------------- */
 
@@ -66,9 +74,9 @@ static int open_subject(struct subject *s, const char *file, const char *options
 }
 
 /* Steps a second; rows that begin an episode are not counted. */
-static double step_world(struct subject *s)
+static double step_world(struct subject *s, clockid_t clock)
 {
-    const uint64_t start = rm_now_ns();
+    const uint64_t start = now_ns(clock);
     uint64_t now, steps = 0;
     do {
         for (uint32_t w = 0; w < WORLDS; w++) {
@@ -83,7 +91,7 @@ static double step_world(struct subject *s)
             fprintf(stderr, "%s\n", s->world.ops->last_error(s->env)), exit(1);
         for (uint32_t w = 0; w < WORLDS; w++)
             steps += !(s->out.flags[w] & RM_ENV_FIRST);
-        now = rm_now_ns();
+        now = now_ns(clock);
     } while (now - start < RUN_MS * RM_NS_PER_MS);
     return (double)steps / ((double)(now - start) * 1e-9);
 }
@@ -136,7 +144,7 @@ static void bare_turn(struct bare *b)
     const term_t a = PL_new_term_refs(4), list = PL_new_term_refs(4), head = list + 2;
     size_t count;
     double reward;
-    char *status;
+    char *status = "";
     must(PL_recorded(b->state, a) && PL_put_term(list, a));
     must(PL_call_predicate(NULL, PL_Q_NODEBUG, b->actions, list));
     must(PL_skip_list(list + 1, list + 3, &count) == PL_LIST);
@@ -158,13 +166,13 @@ static void bare_turn(struct bare *b)
 
 static double step_bare(struct bare *b)
 {
-    const uint64_t start = rm_now_ns();
+    const uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
     uint64_t now, steps = 0;
     do {
         for (int i = 0; i < WORLDS; i++)
             bare_turn(b);
         steps += WORLDS;
-        now = rm_now_ns();
+        now = now_ns(CLOCK_THREAD_CPUTIME_ID);
     } while (now - start < RUN_MS * RM_NS_PER_MS);
     return (double)steps / ((double)(now - start) * 1e-9);
 }
@@ -189,12 +197,14 @@ static int member(void *arg)
     const fid_t frame = PL_open_foreign_frame();
     bare_begin(&bare);
     PL_discard_foreign_frame(frame);
-    step_world(&subject);
+    const bool alone = shared->bare[0] >= 0;
+    step_world(&subject, CLOCK_MONOTONIC);
     step_bare(&bare);
     rm_pair_wait(&shared->gate);
     for (int run = 0; run < RUNS; run++) {
-        shared->world[me][run] = step_world(&subject);
-        if (shared->bare[0] >= 0)
+        shared->world[me][run] =
+            step_world(&subject, alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC);
+        if (alone)
             shared->bare[run] = step_bare(&bare);
     }
     return 0;

@@ -1,7 +1,8 @@
 # The plugin for worlds in Prolog, ringmaster-prolog.so, where the headers and the library of SWI-Prolog are (Debian's
-# swi-prolog-core); PROLOG=0 does without. Nothing else depends on it, and it is opened for world.prolog alone.
+# swi-prolog-core); PROLOG=0 does without, as builds with sanitizers do. Nothing else depends on it, and it is opened for
+# world.prolog alone.
 PROLOG_CFLAGS := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags swipl 2>/dev/null))
-PROLOG ?= $(if $(PROLOG_CFLAGS),1)
+PROLOG ?= $(if $(PROLOG_CFLAGS),$(if $(findstring -fsanitize,$(SANITIZE)),,1))
 PROLOG_PLUGIN := $(BUILD)/lib/ringmaster-prolog.so
 
 # Its Prolog side is in it, as bytes.

@@ -104,7 +104,8 @@ load(Path, M) :-
     retractall(said(_, _, _)),
     format(atom(Id), '~w#~w', [Path, M]),
     setup_call_cleanup(
-        ( open(Path, read, S, [encoding(utf8)]), assertz(loading(M, Path)) ),
+        ( open(Path, read, S, [encoding(utf8)]), assertz(loading(M, Path)),
+          M:use_module(library(apply_macros)) ), % maplist/N, forall/2 and their kin without calls
         load_files(ringmaster_worlds:Id,
                    [stream(S), module(M), imports([]), silent(true), must_be_module(true)]),
         ( retractall(loading(_, _)), close(S) )),

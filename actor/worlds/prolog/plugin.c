@@ -117,7 +117,7 @@ static int load_host(char *error, size_t size)
 {
     const fid_t frame = PL_open_foreign_frame();
     const term_t text = PL_new_term_refs(2);
-    const size_t bytes = (size_t)(_binary_host_pl_end - _binary_host_pl_start);
+    const size_t bytes = (uintptr_t)_binary_host_pl_end - (uintptr_t)_binary_host_pl_start;
     int rc = PL_put_string_nchars(text, bytes, _binary_host_pl_start) &&
              call(PL_predicate("open_string", 2, "system"), text, error, size);
     if (rc) {

@@ -66,7 +66,7 @@ figures:
 
 # tests/model/*.h are Spin's, not C.
 SOURCES_C = $(filter-out tests/model/%,$(sort $(shell git ls-files '*.c' '*.h' 2>/dev/null)))
-LINT_FLAGS := -std=c11 -D_GNU_SOURCE -I. -Iactor -DRM_ISA=v3 -DRM_HAVE_SYSTEMD -DRM_HAVE_SECCOMP -DRM_VERSION='"0"'
+LINT_FLAGS = -std=c11 -D_GNU_SOURCE -I. -Iactor $(PROLOG_CFLAGS) -DRM_ISA=v3 -DRM_HAVE_SYSTEMD -DRM_HAVE_SECCOMP -DRM_VERSION='"0"'
 # readdir: its reentrant form is deprecated; streams here are never shared.
 CPPCHECK_OFF := missingIncludeSystem readdirCalled
 lint: deps-lint

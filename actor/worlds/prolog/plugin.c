@@ -142,9 +142,15 @@ static int start(char *error, size_t size)
         return 0;
     }
     /* Libraries of SWI-Prolog that are in C look for its functions among all that is loaded. */
+    int (*function)(int, char **) = PL_initialise;
     Dl_info own;
-    if (dladdr((void *)(intptr_t)PL_initialise, &own))
-        dlopen(own.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    if (dladdr(*(void **)&function, &own)) {
+        static void *shared; /* stays */
+        shared = dlopen(own.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+        if (!shared)
+            fprintf(stderr, RM_SAID_WARNING "libraries of SWI-Prolog in C may not load: %s\n",
+                    dlerror());
+    }
     PL_set_prolog_flag("gc_thread", PL_BOOL, 0);
     PL_set_prolog_flag("debug_on_error", PL_BOOL, 0);
     PL_set_prolog_flag("report_error", PL_BOOL, 0);

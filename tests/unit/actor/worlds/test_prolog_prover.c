@@ -52,7 +52,7 @@ static int drop_family(void **unused)
 /* Variables of a token are numbered in the order in which they appear. */
 static void rename_variables(int32_t *token)
 {
-    int32_t names[TOKEN];
+    int32_t names[TOKEN] = {0};
     int known = 0;
     for (int i = 0; i < TOKEN; i++) {
         if (i % COLUMNS == 0 || token[i] <= (int32_t)kb->constants)

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Writes the transition tables of Gymnasium's toy problems as C, for
-tests/unit/actor/worlds/test_world_tabular.c. Needs gymnasium and numpy; the tables are kept in the tree, so
-only who changes them needs them:
+"""Writes hashes of the transition tables of Gymnasium's toy problems as C, for
+tests/unit/actor/worlds/test_world_tabular.c. Needs gymnasium and numpy:
 
     python3 tests/oracle/gymnasium_tables.py > tests/unit/actor/worlds/data/gymnasium_tables.h
+
+With names of worlds (frozenlake_4 ...) it prints the hashed text, as the test does with RM_TEST_TABLES=1.
 
 Of Taxi in the rain only the states with a passenger at the first stand who goes to the second, and
 of those aboard who go to the last: where moves lead to depends on neither.
 
 A fickle passenger is not in Gymnasium's tables: what step() does with one is replayed with draws that
 take every value. State 500 + s is s with a passenger who may still change their mind."""
+import sys
+
 import gymnasium
 import numpy as np
 
@@ -64,63 +67,70 @@ def outcomes(env, state, action):
     return found
 
 
-def digits(numbers):
-    return ", ".join(str(int(n)) for n in numbers)
+def fnv(text):
+    """FNV-1a of 64 bits."""
+    value = 0xcbf29ce484222325
+    for byte in text.encode():
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return f"0x{value:016x}u"
 
 
-def lines(text):
-    """Breaks a list at 100 characters."""
-    line = "   "
-    for word in text.split(" "):
-        if len(line) + 1 + len(word) > 100:
-            print(line)
-            line = "   "
-        line += " " + word
-    print(line)
+def moves_text(everything, states, starts):
+    """What is hashed of a world: the moves of its states, a line each, and its first states."""
+    text = ""
+    for state in states:
+        text += f"state {state}\n"
+        for move in everything[state]:
+            outs = (f" {float(p):.12g} {successor} {float(reward) + 0.0:.12g} {int(end)}" for p, successor, reward, end in move)
+            text += f"{len(move)}{''.join(outs)}\n"
+    return text + "".join(f"start {start}\n" for start in starts)
 
 
-print(f"/* Made by tests/oracle/gymnasium_tables.py with Gymnasium {gymnasium.__version__}.")
-print(" * Per state and action: the number of outcomes, then of each {probability (an index into the")
-print(" * world's probabilities), next state, reward (an index too), terminated}. */")
-print("/* clang-format off */")
-for name, identifier, options, states in WORLDS:
+def best_score(everything, starts, steps):
+    """Mean of the best policy, by backward induction."""
+    value = np.zeros(len(everything))
+    for _ in range(steps):
+        value = np.array([max(sum(p * (r + (0 if end else value[s])) for p, s, r, end in move)
+                              for move in moves) for moves in everything.values()])
+    return float(value @ starts)
+
+
+def row(name, identifier, options, states, show):
     made = gymnasium.make(identifier, **options)
     env = made.unwrapped
     actions = int(env.action_space.n)
-    twins = env.fickle_probability if getattr(env, "fickle_passenger", False) else 0.0
+    twins = float(env.fickle_probability) if getattr(env, "fickle_passenger", False) else 0.0
     everything = {s: [outcomes(env, s, a) for a in range(actions)]
                   for s in range(env.observation_space.n * (2 if twins else 1))}
-    table = [move for s in states for move in everything[s]]
-    probabilities = sorted({float(p) for move in table for p, *_ in move})
-    rewards = sorted({float(r) for move in table for _, _, r, _ in move})
-    flat = []
-    for move in table:
-        flat.append(len(move))
-        for p, successor, reward, terminated in move:
-            flat += [probabilities.index(float(p)), successor, rewards.index(float(reward)), terminated]
-    starts = np.flatnonzero(env.initial_state_distrib)
-    assert np.allclose(env.initial_state_distrib[starts], 1 / len(starts))
-    print(f"static const double {name}_probabilities[] = {{{', '.join(map(repr, probabilities))}}};")
-    print(f"static const double {name}_rewards[] = {{{', '.join(map(repr, rewards))}}};")
-    for part, values in [("states", states), ("moves", flat), ("starts", starts)]:
-        print(f"static const int16_t {name}_{part}[] = {{")
-        lines(digits(values))
-        print("};")
-    masks = getattr(env, "action_mask", None)
-    bits = [sum(int(bit) << a for a, bit in enumerate(masks(s % 500))) for s in states] if masks else []
-    print(f"static const int16_t {name}_masks[] = {{")
-    lines(digits(bits or [2**actions - 1] * len(states)))
-    print("};")
-    print(f"enum {{ {name}_max_steps = {made.spec.max_episode_steps} }};")
-    if not options:
-        print(f"static const double {name}_threshold = {float(made.spec.reward_threshold)!r};")
-    value = np.zeros(len(everything))  # of the best policy, with ever more steps to go
-    for _ in range(made.spec.max_episode_steps):
-        value = np.array([max(sum(p * (r + (0 if end else value[s])) for p, s, r, end in move)
-                              for move in moves) for moves in everything.values()])
-    print(f"static const double {name}_twins = {float(twins)!r};")
     starts = env.initial_state_distrib
-    if twins:
-        starts = np.concatenate([(1 - twins) * starts, twins * starts])
-    print(f"static const double {name}_best = {float(value @ starts)!r};")
-print("/* clang-format on */")
+    first = np.flatnonzero(starts)
+    assert np.allclose(starts[first], 1 / len(first))
+    text = moves_text(everything, states, first)
+    mask = getattr(env, "action_mask", None)
+    masks = "".join(f"{sum(int(bit) << a for a, bit in enumerate(mask(s % 500))) if mask else 2**actions - 1}\n"
+                    for s in states)
+    if show:
+        print(text + masks, end="")
+        return
+    weights = np.concatenate([(1 - twins) * starts, twins * starts]) if twins else starts
+    threshold = "NAN" if options else repr(float(made.spec.reward_threshold))
+    print(f"#define {name.upper()} .moves = {fnv(text)}, .masks = {fnv(masks)}, .max_steps = {made.spec.max_episode_steps},"
+          f" .twins = {twins!r}, .best = {best_score(everything, weights, made.spec.max_episode_steps)!r},"
+          f" .threshold = {threshold}")
+
+
+def main():
+    wanted = sys.argv[1:]
+    if not wanted:
+        print(f"/* Made by tests/oracle/gymnasium_tables.py with Gymnasium {gymnasium.__version__}: hashes of "
+              "transition tables with\n * their first states, and of masks. That program prints the hashed text of a "
+              "world. */")
+        print("/* clang-format off */")
+    for world in WORLDS:
+        if not wanted or world[0] in wanted:
+            row(*world, wanted)
+    if not wanted:
+        print("/* clang-format on */")
+
+
+main()

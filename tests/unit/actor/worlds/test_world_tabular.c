@@ -1,13 +1,15 @@
-/* frozenlake, taxi: every transition that Gymnasium's own tables have, with its probability; the
- * masks; the first states; what the batch then really does, counted; and the scores in the spec
- * against the mean of many episodes. */
+/* frozenlake, taxi: every transition of Gymnasium's own tables with its probability, masks and
+ * first states, by their hashes; the steps of a batch, counted; and the scores in the spec against
+ * the mean of many episodes. */
 #include "actor/worlds/builtin/tabular.c" /* a batch's table, and the state of a saved world */
 #include "tests/support/batch.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,53 +20,83 @@
 #include "tests/unit/actor/worlds/data/gymnasium_tables.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define TABLE(name)                                                                                \
-    .probabilities = name##_probabilities, .rewards = name##_rewards, .states = name##_states,     \
-    .moves = name##_moves, .twins = &name##_twins, .starts = name##_starts, .masks = name##_masks, \
-    .max_steps = name##_max_steps, .best = &name##_best, .state_count = COUNT(name##_states),      \
-    .move_words = COUNT(name##_moves), .start_count = COUNT(name##_starts)
-
+/* States whose moves are compared: `full` all of them, else of each 20 those in `some`; with twins
+ * also theirs. */
 static const struct problem {
     const char *name, *options;
-    const double *probabilities, *rewards;
-    const int16_t *states, *moves, *starts, *masks;
-    uint32_t max_steps;
-    size_t state_count, move_words, start_count;
-    const double *threshold; /* where Gymnasium has one that can be reached */
-    const double *best;      /* mean score of the best policy */
-    const double *twins;     /* probability that an episode begins in a twin */
+    uint64_t moves, masks; /* hashes */
+    uint32_t max_steps, full, some[3];
+    double twins;     /* probability that an episode begins in a twin */
+    double best;      /* mean score of the best policy */
+    double threshold; /* Gymnasium's; NAN: none; above `best`: no policy reaches it */
 } problems[] = {
-    {"frozenlake", NULL, TABLE(frozenlake_4), .threshold = &frozenlake_4_threshold},
-    {"frozenlake", "size=8", TABLE(frozenlake_8), .threshold = &frozenlake_8_threshold},
-    {"frozenlake", "size=8 slippery=0", TABLE(frozenlake_sure)},
-    {"frozenlake", "success=0.75", TABLE(frozenlake_likely)},
-    {"taxi", "mask=0", TABLE(taxi)},
-    {"taxi", NULL, TABLE(taxi)},
+    {"frozenlake", NULL, FROZENLAKE_4, .full = 16},
+    {"frozenlake", "size=8", FROZENLAKE_8, .full = 64},
+    {"frozenlake", "size=8 slippery=0", FROZENLAKE_SURE, .full = 64},
+    {"frozenlake", "success=0.75", FROZENLAKE_LIKELY, .full = 16},
+    {"taxi", "mask=0", TAXI, .full = 500},
+    {"taxi", NULL, TAXI, .full = 500},
     {"frozenlake",
      "desc=[\"SFFHF\",\"FHSFG\",\"GFFFS\"] reward_goal=3.5 reward_hole=-2 reward_ice=-0.25",
-     TABLE(frozenlake_own)},
-    {"frozenlake", "desc=[\"HFSFFFFG\"] slippery=0 reward_hole=-1", TABLE(frozenlake_row)},
-    {"taxi", "rain=1", TABLE(taxi_rain)},
-    {"taxi", "rain=1 rainy_probability=0.35", TABLE(taxi_storm)},
-    {"taxi", "fickle_passenger=1", TABLE(taxi_fickle)},
-    {"taxi", "rain=1 fickle_passenger=1 fickle_probability=0.9", TABLE(taxi_moody)},
+     FROZENLAKE_OWN, .full = 15},
+    {"frozenlake", "desc=[\"HFSFFFFG\"] slippery=0 reward_hole=-1", FROZENLAKE_ROW, .full = 8},
+    {"taxi", "rain=1", TAXI_RAIN, .some = {1, 19}},
+    {"taxi", "rain=1 rainy_probability=0.35", TAXI_STORM, .some = {1, 19}},
+    {"taxi", "fickle_passenger=1", TAXI_FICKLE, .some = {1, 16, 19}},
+    {"taxi", "rain=1 fickle_passenger=1 fickle_probability=0.9", TAXI_MOODY, .some = {1, 17}},
 };
+
+/* The states of a problem. Returns their number. */
+static size_t list_states(const struct problem *p, uint32_t states[2 * 500])
+{
+    size_t n = 0;
+    for (uint32_t s = 0; s < p->full; s++)
+        states[n++] = s;
+    for (uint32_t twin = 0; !p->full && twin < (p->twins > 0 ? 2 : 1); twin++)
+        for (uint32_t s = 0; s < 500; s++)
+            if (s % 20 == p->some[0] || s % 20 == p->some[1] ||
+                (p->some[2] && s % 20 == p->some[2]))
+                states[n++] = s + 500 * twin;
+    return n;
+}
 
 /* --- the tables ------------------------------------------------------------------------------- */
 
-static void check_move(const struct problem *p, const struct rm_tabular_move *move, int state,
-                       const int16_t *words)
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325) /* FNV-1a */
+
+__attribute__((format(printf, 2, 3))) static void add(uint64_t *hash, const char *format, ...)
 {
-    if (move->outcomes != (uint32_t)words[0])
-        fail_msg("%s: %u outcomes in state %d, not %d", p->name, move->outcomes, state, words[0]);
-    for (uint32_t o = 0; o < move->outcomes; o++) {
-        const struct rm_tabular_outcome *out = &move->outcome[o];
-        const int16_t *expected = words + 1 + 4 * o;
-        assert_float_equal(out->probability, p->probabilities[expected[0]], 1e-15);
-        assert_int_equal(out->next, expected[1]);
-        assert_float_equal(out->reward, p->rewards[expected[2]], 0);
-        assert_int_equal(out->terminated, expected[3]);
-    }
+    char text[128];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (getenv("RM_TEST_TABLES")) /* to compare with what gymnasium_tables.py prints */
+        fputs(text, stdout);
+    for (const char *c = text; *c; c++)
+        *hash = (*hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+}
+
+static void add_move(uint64_t *hash, const struct rm_tabular_move *move)
+{
+    add(hash, "%u", move->outcomes);
+    for (uint32_t o = 0; o < move->outcomes; o++)
+        add(hash, " %.12g %d %.12g %d", move->outcome[o].probability, move->outcome[o].next,
+            (double)move->outcome[o].reward, move->outcome[o].terminated);
+    add(hash, "\n");
+}
+
+static void check_scores(const struct problem *p, const struct rm_test_batch *batch)
+{
+    const struct rm_env_spec *spec = batch->spec;
+    struct rm_tabular_scores scores;
+    if (p->threshold <= p->best)
+        assert_float_equal(spec->score_solved, p->threshold, 0);
+    rm_tabular_solve(&batch->env->table, spec->max_steps, &scores);
+    assert_float_equal(scores.best, p->best, 1e-9);
+    assert_float_equal(scores.random, spec->score_random, 0);
+    if (!isnan(spec->score_solved))
+        assert_true(spec->score_solved <= scores.best);
 }
 
 static void test_tables(void **unused)
@@ -73,37 +105,35 @@ static void test_tables(void **unused)
     for (size_t i = 0; i < COUNT(problems); i++) {
         const struct problem *p = &problems[i];
         struct rm_test_batch batch;
+        uint64_t moves = HASH_BEGIN, masks = HASH_BEGIN;
+        uint32_t states[2 * 500];
+        const size_t n = list_states(p, states);
         rm_test_batch_open(&batch, p->name, NULL, p->options, 1, 0, 1);
         const struct rm_tabular *table = &batch.env->table;
-        size_t at = 0;
-        for (size_t s = 0; s < p->state_count; s++) {
+        for (size_t s = 0; s < n; s++) {
+            add(&moves, "state %u\n", states[s]);
+            for (uint32_t a = 0; a < table->actions; a++)
+                add_move(&moves, &table->move[states[s]][a]);
+        }
+        for (uint32_t s = 0; s < table->starts; s++)
+            add(&moves, "start %d\n", table->start[s]);
+        for (size_t s = 0; s < n; s++) {
             uint32_t legal = 0;
-            for (uint32_t a = 0; a < table->actions && a < RM_TABULAR_ACTIONS; a++) {
-                assert_true(at < p->move_words);
-                check_move(p, &table->move[p->states[s]][a], p->states[s], p->moves + at);
-                at += 1 + 4 * (size_t)p->moves[at];
-                legal |= (uint32_t)table->legal[p->states[s]][a] << a;
-            }
-            if (batch.spec->agent[0].has_mask)
-                assert_int_equal(legal, p->masks[s]);
-            else
+            for (uint32_t a = 0; a < table->actions; a++)
+                legal |= (uint32_t)table->legal[states[s]][a] << a;
+            add(&masks, "%u\n", legal);
+            if (!batch.spec->agent[0].has_mask)
                 assert_int_equal(legal, (1 << table->actions) - 1);
         }
-        assert_int_equal(at, p->move_words);
-        assert_int_equal(table->starts, p->start_count);
-        for (uint32_t s = 0; s < table->starts; s++)
-            assert_int_equal(table->start[s], p->starts[s]);
-        assert_float_equal(table->twins, *p->twins, 0);
+        const char *options = p->options ? p->options : "";
+        if (moves != p->moves)
+            fail_msg("%s %s: moves differ: 0x%016" PRIx64, p->name, options, moves);
+        if (masks != p->masks && strcmp(options, "mask=0") != 0)
+            fail_msg("%s %s: masks differ: 0x%016" PRIx64, p->name, options, masks);
+        assert_float_equal(table->twins, p->twins, 0);
         assert_int_equal(batch.spec->max_steps, p->max_steps);
-        if (p->threshold)
-            assert_float_equal(batch.spec->score_solved, *p->threshold, 0);
         assert_int_equal(batch.spec->agent[0].high, table->states - 1);
-        struct rm_tabular_scores scores;
-        rm_tabular_solve(table, batch.spec->max_steps, &scores);
-        assert_float_equal(scores.best, *p->best, 1e-9);
-        assert_float_equal(scores.random, batch.spec->score_random, 0);
-        if (!isnan(batch.spec->score_solved))
-            assert_true(batch.spec->score_solved <= scores.best);
+        check_scores(p, &batch);
         rm_test_batch_close(&batch);
     }
 }
@@ -174,16 +204,21 @@ static void test_steps(void **unused)
     for (size_t i = 0; i < COUNT(problems); i++) {
         const struct problem *p = &problems[i];
         struct rm_test_batch batch;
-        int random = 0;
-        for (size_t at = 0; at < p->move_words; at += 1 + 4 * (size_t)p->moves[at])
-            random |= p->moves[at] > 1;
+        uint32_t states[2 * 500];
+        const size_t n = list_states(p, states);
+        bool random = false;
+        rm_test_batch_open(&batch, p->name, NULL, p->options, 17, 0, 2);
+        for (size_t s = 0; s < n; s++)
+            for (uint32_t a = 0; a < batch.env->table.actions; a++)
+                random |= batch.env->table.move[states[s]][a].outcomes > 1;
+        rm_test_batch_close(&batch);
         rm_test_batch_open(&batch, p->name, NULL, p->options, 17, 0, random ? 2000 : 2);
         const struct rm_tabular *table = &batch.env->table;
         struct world *saved = calloc(1, batch.world.ops->state_size(batch.env));
-        for (size_t s = 0; s < p->state_count; s++)
+        for (size_t s = 0; s < n; s++)
             for (uint32_t a = 0; a < table->actions; a++)
-                if (table->legal[p->states[s]][a])
-                    count_outcomes(&batch, saved, p, (uint32_t)p->states[s], a);
+                if (table->legal[states[s]][a])
+                    count_outcomes(&batch, saved, p, states[s], a);
         free(saved);
         rm_test_batch_close(&batch);
     }
@@ -221,13 +256,13 @@ static void test_first_states(void **unused)
     rm_test_batch_reset(&batch);
     for (uint32_t w = 0; w < N; w++)
         seen[observed(&batch, w)]++;
-    const size_t starts = COUNT(taxi_starts);
-    const double expected = N / (double)starts;
+    const struct rm_tabular *table = &batch.env->table; /* compared by test_tables() */
+    const double expected = N / (double)table->starts;
     double chi_square = 0;
-    for (size_t s = 0; s < COUNT(taxi_starts); s++) {
-        double off = seen[taxi_starts[s]] - expected;
+    for (size_t s = 0; s < table->starts; s++) {
+        double off = seen[table->start[s]] - expected;
         chi_square += off * off / expected;
-        seen[taxi_starts[s]] = 0;
+        seen[table->start[s]] = 0;
     }
     for (int s = 0; s < 500; s++)
         assert_int_equal(seen[s], 0);
@@ -326,7 +361,8 @@ static void test_random_scores(void **unused)
 static void test_known_scores(void **unused)
 {
     (void)unused;
-    assert_true(taxi_best < taxi_threshold); /* why the world has one of its own */
+    const struct problem taxi = {TAXI};
+    assert_true(taxi.best < taxi.threshold); /* why the world has one of its own */
     static const struct {
         const char *name, *options;
         double low, high;

@@ -24,7 +24,7 @@
 #include <string.h>
 
 struct frozen {
-    struct rm_method method; /* first */
+    struct rm_method method; /* first; its updates: of the source policy at the snapshot played */
     struct rm_session *session;
     uint32_t policy, who;
     const struct rm_frozen_config *config;
@@ -40,7 +40,6 @@ struct frozen {
     uint64_t taken;      /* number of snapshots so far; the k-th is at k % keep */
     uint64_t due;        /* updates of the source policy at which the next snapshot is due */
     uint64_t *of_update; /* (keep): the source policy's updates at each snapshot */
-    uint64_t updates;    /* of the source policy at the snapshot that is played */
     uint64_t version;    /* by_number: the source's last version that has a version here */
     uint64_t round;      /* the current round, 0 before the first */
     bool arrived, last_round;
@@ -49,11 +48,6 @@ struct frozen {
 static struct frozen *frozen_of(struct rm_method *method)
 {
     return (struct frozen *)method;
-}
-
-static const struct frozen *of_const(const struct rm_method *method)
-{
-    return (const struct frozen *)method;
 }
 
 /* --- making ---------------------------------------------------------------------------------- */
@@ -82,6 +76,8 @@ static int make_buffers(struct frozen *f, const struct rm_experiment *e, struct 
         return rc;
     f->count = rm_net_param_count(f->net);
     f->params = f->backend->ops->alloc(f->backend, f->count);
+    f->method.net = f->net;
+    f->method.params = f->params;
     f->snapshots = calloc(f->config->keep, f->count * sizeof *f->snapshots);
     f->of_update = calloc(f->config->keep, sizeof *f->of_update);
     if (!f->params || !f->snapshots || !f->of_update)
@@ -154,14 +150,14 @@ static void renew(struct frozen *f, const struct rm_weights_stamp *stamp)
         rm_rng_at(f->session->experiment.seed, RM_STREAM_FROZEN, f->policy, f->taken);
     const uint64_t drawn = f->taken - 1 - rm_rng_below(&rng, (uint32_t)kept);
     f->backend->ops->upload(f->backend, f->params, snapshot_at(f, drawn), f->count);
-    f->updates = f->of_update[drawn % f->config->keep];
+    f->method.updates = f->of_update[drawn % f->config->keep];
 }
 
 static void publish(struct frozen *f, const struct rm_weights_stamp *stamp, uint64_t round)
 {
     rm_phase_enter(f->clock, RM_PHASE_PUBLISH);
     f->publisher->env_steps = stamp->env_steps;
-    rm_publisher_publish(f->publisher, f->params, f->updates, round);
+    rm_publisher_publish(f->publisher, f->params, f->method.updates, round);
 }
 
 static bool actors_done(const struct frozen *f)
@@ -249,27 +245,6 @@ static int frozen_turn(struct rm_method *method, enum rm_method_turn *did, struc
 
 /* --- the rest -------------------------------------------------------------------------------- */
 
-static void frozen_settings(struct rm_method *method, const struct rm_board_run *run)
-{
-    (void)method;
-    (void)run;
-}
-
-static const float *frozen_params(const struct rm_method *method)
-{
-    return of_const(method)->params;
-}
-
-static const struct rm_net *frozen_net(const struct rm_method *method)
-{
-    return of_const(method)->net;
-}
-
-static uint64_t frozen_updates(const struct rm_method *method)
-{
-    return of_const(method)->updates;
-}
-
 /* Of a predecessor's snapshots only the played one is left. */
 static void frozen_load(struct rm_method *method, const float *params)
 {
@@ -278,7 +253,7 @@ static void frozen_load(struct rm_method *method, const float *params)
     memcpy(snapshot_at(f, 0), params, f->count * sizeof *params);
     f->backend->ops->upload(f->backend, f->params, params, f->count);
     f->taken = 1;
-    f->of_update[0] = f->updates = own.updates;
+    f->of_update[0] = f->method.updates = own.updates;
     f->due = rm_weights_latest(source_weights(f)).updates / f->config->every * f->config->every +
              f->config->every;
     f->version = own.version ? own.version : 1;
@@ -290,7 +265,7 @@ static void frozen_state(struct rm_method *method, struct rm_state *s)
     const uint32_t keep = f->config->keep;
     RM_STATE(s, "taken", f->taken);
     RM_STATE(s, "due", f->due);
-    RM_STATE(s, "updates", f->updates);
+    RM_STATE(s, "updates", f->method.updates);
     RM_STATE(s, "version", f->version);
     RM_STATE(s, "round", f->round);
     RM_STATE(s, "arrived", f->arrived);
@@ -310,10 +285,6 @@ const struct rm_method_ops rm_frozen_method = {
     .create = frozen_create,
     .destroy = frozen_destroy,
     .turn = frozen_turn,
-    .settings = frozen_settings,
-    .params = frozen_params,
-    .net = frozen_net,
-    .updates = frozen_updates,
     .load = frozen_load,
     .state = frozen_state,
     .leave = frozen_leave,

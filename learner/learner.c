@@ -176,11 +176,6 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
     return rc;
 }
 
-static const float *params(const struct rm_learner *l)
-{
-    return l->method->ops->params(l->method);
-}
-
 bool rm_learner_settled(const struct rm_learner *l)
 {
     return !l->method->ops->settled || l->method->ops->settled(l->method);
@@ -244,7 +239,7 @@ static int start_from(struct rm_learner *l, struct rm_error *error)
     float *given = malloc(l->session->weights[l->policy].count * sizeof *given);
     if (!given)
         return rm_fail(error, -ENOMEM, "policy.from: no memory for the parameters");
-    const int rc = rm_policy_file_read(l->method->ops->net(l->method), path, given, error);
+    const int rc = rm_policy_file_read(l->method->net, path, given, error);
     if (!rc) {
         l->method->ops->load(l->method, given);
         fprintf(stderr, RM_SAID_NOTICE "learner of %s: starts from %s\n", l->plan->name, path);
@@ -264,7 +259,7 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         const int rc = start_from(l, error);
         if (rc)
             return rc;
-        rm_publisher_publish(&l->publisher, params(l), 0, 0);
+        rm_publisher_publish(&l->publisher, l->method->params, 0, 0);
         rm_session_wake_actors(l->session);
         return 0;
     }
@@ -281,7 +276,7 @@ static int begin(struct rm_learner *l, struct rm_error *error)
         const int rc = load_state(l, resumed, NULL, error);
         return rc ? rm_fail_within(error, rc, "%s", resumed) : 0;
     }
-    const uint64_t lost = l->method->ops->updates(l->method) - stamp.updates;
+    const uint64_t lost = l->method->updates - stamp.updates;
     fprintf(stderr,
             RM_SAID_NOTICE "learner of %s: continues from version %" PRIu64 " (update %" PRIu64
                            "); %" PRIu64 " %s lost, its unpublished state %s\n",
@@ -300,7 +295,8 @@ static void read_settings(struct rm_learner *l)
     l->settings_version = version;
     l->publisher.interval = (uint32_t)RM_PEEK(&l->run->settings[RM_HOT_PUBLISH_INTERVAL]);
     l->publisher.min_change = RM_PEEK(&l->run->settings[RM_HOT_PUBLISH_MIN_CHANGE]);
-    l->method->ops->settings(l->method, l->run);
+    if (l->method->ops->settings)
+        l->method->ops->settings(l->method, l->run);
 }
 
 static struct rm_policy_file policy_file(const struct rm_learner *l, const float *parameters)
@@ -309,9 +305,9 @@ static struct rm_policy_file policy_file(const struct rm_learner *l, const float
         .experiment = l->experiment,
         .policy = l->plan->name,
         .agent = l->agent,
-        .net = l->method->ops->net(l->method),
+        .net = l->method->net,
         .params = parameters,
-        .updates = l->method->ops->updates(l->method),
+        .updates = l->method->updates,
         .env_steps = RM_PEEK(&l->counters->env_steps),
     };
 }
@@ -324,7 +320,7 @@ static int write_policy(struct rm_learner *l, struct rm_error *error)
     rm_phase_enter(&l->clock, RM_PHASE_CHECKPOINT);
     if (snprintf(directory, sizeof directory, "%s/policies", l->directory) >= (int)sizeof directory)
         return rm_fail(error, -ENAMETOOLONG, "%s: path too long", l->directory);
-    l->backend->ops->download(l->backend, l->publisher.host, params(l),
+    l->backend->ops->download(l->backend, l->publisher.host, l->method->params,
                               l->session->weights[l->policy].count);
     const struct rm_policy_file file = policy_file(l, l->publisher.host);
     return rm_policy_file_write(&file, directory, error);
@@ -348,7 +344,7 @@ static int copy_policy(struct rm_learner *l, struct rm_error *error)
     rm_saver_end(&l->saver); /* it may still be reading the previous copy */
     if (!l->copy && !(l->copy = malloc(count * sizeof *l->copy)))
         return rm_fail(error, -ENOMEM, "no memory for a copy of %" PRIu64 " parameters", count);
-    l->backend->ops->download(l->backend, l->copy, params(l), count);
+    l->backend->ops->download(l->backend, l->copy, l->method->params, count);
     l->copied = policy_file(l, l->copy);
     return 0;
 }
@@ -382,7 +378,7 @@ static int checkpoint(void *self, uint64_t number)
 
 int rm_learner_save(struct rm_learner *l, struct rm_error *error)
 {
-    const uint64_t updates = l->method->ops->updates(l->method);
+    const uint64_t updates = l->method->updates;
     if (l->saved == updates)
         return 0;
     const int rc = write_policy(l, error);
@@ -394,7 +390,8 @@ int rm_learner_save(struct rm_learner *l, struct rm_error *error)
 static int finish(struct rm_learner *l, struct rm_error *error)
 {
     const int rc = rm_learner_save(l, error);
-    l->method->ops->leave(l->method);
+    if (l->method->ops->leave)
+        l->method->ops->leave(l->method);
     if (rc)
         return rc;
     RM_RAISE(&l->saver.slot->state, RM_WORKER_DONE);

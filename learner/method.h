@@ -50,13 +50,8 @@ struct rm_method_ops {
      * on the board. Errors end the learner. */
     int (*turn)(struct rm_method *method, enum rm_method_turn *turn, struct rm_error *error);
 
-    /* Called when settings on the board (rm_hot) have changed. */
+    /* Called when settings on the board (rm_hot) have changed. NULL: none concerns it. */
     void (*settings)(struct rm_method *method, const struct rm_board_run *run);
-
-    /* The published parameters, in the backend's memory, and their network. */
-    const float *(*params)(const struct rm_method *method);
-    const struct rm_net *(*net)(const struct rm_method *method);
-    uint64_t (*updates)(const struct rm_method *method);
 
     /* load(): continues with these published parameters (host memory); other state starts from
      * scratch. takes_rest: optimizers and target network may be loaded after it, with
@@ -71,12 +66,16 @@ struct rm_method_ops {
      * (shm/base/state.h). It is loaded before the first turn. */
     void (*state)(struct rm_method *method, struct rm_state *state);
 
-    /* Called last: leaves the rounds for good, in modes with rounds. */
+    /* Called last: leaves the rounds for good, in modes with rounds. NULL: there are none to leave.
+     */
     void (*leave)(struct rm_method *method);
 };
 
 struct rm_method {
     const struct rm_method_ops *ops;
+    const struct rm_net *net;
+    const float *params; /* the published ones, in the backend's memory */
+    uint64_t updates;    /* made, predecessors' included; late results: as far as they arrived */
 };
 
 /* The method of this policy in this experiment. */

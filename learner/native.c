@@ -182,23 +182,14 @@ static void native_state(struct rm_method *method, struct rm_state *s)
     rm_on_policy_state_learner(&n->on, s);
 }
 
-static void native_leave(struct rm_method *method)
-{
-    (void)method; /* no learner waits for this one in rounds */
-}
-
 const struct rm_method_ops rm_native_method = {
     .name = "native",
     .create = native_create,
     .destroy = native_destroy,
     .turn = native_turn,
     .settings = rm_on_policy_settings,
-    .params = rm_on_policy_params,
-    .net = rm_on_policy_net,
-    .updates = rm_on_policy_updates,
     .load = native_load,
     .takes_rest = true,
     .settled = rm_on_policy_settled,
     .state = native_state,
-    .leave = native_leave,
 };

@@ -23,7 +23,7 @@ void rm_on_policy_begin(struct rm_on_policy *p, const struct rm_method_spec *spe
     p->counters = &spec->session->board.policies[spec->policy];
     p->publisher = spec->publisher;
     p->clock = spec->clock;
-    p->updates = spec->updates;
+    p->method.updates = spec->updates;
     p->attempts = spec->updates + spec->attempts;
     p->rows = spec->rows;
 }
@@ -35,7 +35,12 @@ int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner
     learner->policy = p->policy;
     learner->shape = p->plan->shape;
     learner->name = p->plan->name;
-    return rm_actor_critic_create(&p->learner, learner, error);
+    const int rc = rm_actor_critic_create(&p->learner, learner, error);
+    if (rc)
+        return rc;
+    p->method.net = rm_actor_critic_net(p->learner);
+    p->method.params = rm_actor_critic_params(p->learner);
+    return 0;
 }
 
 int rm_on_policy_guard(struct rm_on_policy *p, struct rm_backend *backend, struct rm_error *error)
@@ -46,8 +51,8 @@ int rm_on_policy_guard(struct rm_on_policy *p, struct rm_backend *backend, struc
     rm_actor_critic_guarded(p->learner, p->guard);
     rc = rm_guard_ready(p->guard, error);
     if (!rc && p->late)
-        rc = rm_publisher_go_late(p->publisher, rm_actor_critic_params(p->learner),
-                                  rm_actor_critic_made(p->learner), p->updates, error);
+        rc = rm_publisher_go_late(p->publisher, p->method.params, rm_actor_critic_made(p->learner),
+                                  p->method.updates, error);
     return rc;
 }
 
@@ -70,7 +75,8 @@ int rm_on_policy_count(struct rm_on_policy *p, const struct rm_actor_critic_upda
                                                .loss = update->loss,
                                                .grad_norm = update->grad_norm,
                                                .learning_rate = update->learning_rate};
-    const int verdict = rm_count_updates(p->counters, p->guard, &p->updates, &counted, error);
+    const int verdict =
+        rm_count_updates(p->counters, p->guard, &p->method.updates, &counted, error);
     if (verdict == RM_GUARD_BACK)
         rm_actor_critic_restored(p->learner);
     return verdict < 0 ? verdict : 0;
@@ -83,9 +89,9 @@ void rm_on_policy_publish(struct rm_on_policy *p, uint64_t round)
     rm_count_rollout(p->counters, &f);
     rm_phase_enter(p->clock, RM_PHASE_PUBLISH);
     if (p->late)
-        rm_publisher_send(p->publisher, p->updates);
+        rm_publisher_send(p->publisher, p->method.updates);
     else
-        rm_publisher_publish(p->publisher, rm_actor_critic_params(p->learner), p->updates, round);
+        rm_publisher_publish(p->publisher, p->method.params, p->method.updates, round);
     p->in_hand = false;
     p->number++;
 }
@@ -93,8 +99,8 @@ void rm_on_policy_publish(struct rm_on_policy *p, uint64_t round)
 void rm_on_policy_finish(struct rm_on_policy *p)
 {
     rm_publisher_end(p->publisher);
-    if (p->late && p->publisher->stamped != p->updates)
-        rm_publisher_publish(p->publisher, rm_actor_critic_params(p->learner), p->updates, 0);
+    if (p->late && p->publisher->stamped != p->method.updates)
+        rm_publisher_publish(p->publisher, p->method.params, p->method.updates, 0);
 }
 
 /* --- the rest -------------------------------------------------------------------------------- */
@@ -103,7 +109,7 @@ void rm_on_policy_state_counts(struct rm_on_policy *p, struct rm_state *s)
 {
     RM_STATE(s, "number", p->number);
     RM_STATE(s, "env_steps", p->env_steps);
-    RM_STATE(s, "updates", p->updates);
+    RM_STATE(s, "updates", p->method.updates);
     RM_STATE(s, "attempts", p->attempts);
 }
 
@@ -117,21 +123,6 @@ void rm_on_policy_settings(struct rm_method *method, const struct rm_board_run *
 {
     const struct rm_on_policy *p = of_const(method);
     rm_take_settings(p->learner, p->counters, run);
-}
-
-const float *rm_on_policy_params(const struct rm_method *method)
-{
-    return rm_actor_critic_params(of_const(method)->learner);
-}
-
-const struct rm_net *rm_on_policy_net(const struct rm_method *method)
-{
-    return rm_actor_critic_net(of_const(method)->learner);
-}
-
-uint64_t rm_on_policy_updates(const struct rm_method *method)
-{
-    return of_const(method)->updates;
 }
 
 bool rm_on_policy_settled(const struct rm_method *method)

@@ -24,8 +24,7 @@ struct rm_on_policy {
     bool in_hand;       /* a rollout is there or being made, and updates are due */
     uint64_t env_steps; /* predecessors' included */
     uint64_t rows;      /* policy.from: of the moments in the file */
-    uint64_t updates;   /* made, including predecessors' */
-    uint64_t attempts;  /* made or skipped */
+    uint64_t attempts;  /* updates made or skipped */
     bool late;          /* weights are published without waiting for the device */
 };
 
@@ -62,9 +61,6 @@ void rm_on_policy_state_learner(struct rm_on_policy *p, struct rm_state *s);
 /* Members of rm_method_ops. The state is saved only between rollouts, so it has no part of a
  * rollout. */
 void rm_on_policy_settings(struct rm_method *method, const struct rm_board_run *run);
-const float *rm_on_policy_params(const struct rm_method *method);
-const struct rm_net *rm_on_policy_net(const struct rm_method *method);
-uint64_t rm_on_policy_updates(const struct rm_method *method);
 bool rm_on_policy_settled(const struct rm_method *method);
 
 #endif

@@ -40,10 +40,8 @@ struct replay {
     struct rm_feed *feed; /* NULL: batches are made on the host */
     struct rm_pace pace;
 
-    bool late;        /* the trainer's results arrive after its update returned */
-    bool dry;         /* the latest results include draws of the device that found too few rows */
-    uint64_t updates; /* made, including predecessors'; with late results: those that have
-                       * arrived */
+    bool late; /* the trainer's results arrive after its update returned */
+    bool dry;  /* the latest results include draws of the device that found too few rows */
     uint64_t torn_before; /* counts already on the board */
     uint64_t age_sum_before, age_count_before;
     uint64_t blocked_since_ns; /* since when the limiter blocks the learner; 0 = it does not */
@@ -52,11 +50,6 @@ struct replay {
 static struct replay *replay_of(struct rm_method *method)
 {
     return (struct replay *)method;
-}
-
-static const struct replay *replay_of_const(const struct rm_method *method)
-{
-    return (const struct replay *)method;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -92,7 +85,7 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
                                         .loss = result->loss,
                                         .grad_norm = result->grad_norm,
                                         .learning_rate = result->learning_rate};
-    const int verdict = rm_count_update(c, r->guard, &r->updates, &u, error);
+    const int verdict = rm_count_update(c, r->guard, &r->method.updates, &u, error);
     if (verdict == RM_GUARD_BACK)
         rm_trainer_restored(r->trainer);
     if (verdict != RM_GUARD_GOOD)
@@ -185,7 +178,7 @@ static int count_report(struct replay *r, struct rm_trainer_report *report, stru
         .loss = report->last_loss,
         .grad_norm = report->last_grad_norm,
     };
-    const int verdict = rm_count_late(c, r->guard, &r->updates, &mean, &judged, error);
+    const int verdict = rm_count_late(c, r->guard, &r->method.updates, &mean, &judged, error);
     if (verdict == RM_GUARD_BACK)
         rm_trainer_restored(r->trainer);
     if (report->made) {
@@ -409,7 +402,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     r->agent = spec->agent;
     r->publisher = spec->publisher;
     r->clock = spec->clock;
-    r->updates = spec->updates;
+    r->method.updates = spec->updates;
     struct rm_trainer_spec trainer = {
         .experiment = r->experiment,
         .backend = spec->backend,
@@ -439,6 +432,8 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         replay_destroy(&r->method);
         return rc;
     }
+    r->method.net = rm_trainer_net(r->trainer);
+    r->method.params = rm_trainer_params(r->trainer);
     rm_pace_start(&r->pace, r->session, r->sampler, r->policy, spec->updates + spec->attempts);
     RM_POKE(&r->counters->replay_capacity, rm_sampler_capacity(r->sampler));
     *method = &r->method;
@@ -448,7 +443,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
 static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
     struct replay *r = replay_of(method);
-    const float *params = rm_trainer_params(r->trainer);
+    const float *params = method->params;
     int rc = 0;
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
@@ -468,17 +463,17 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
             break;
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
         rm_publisher_poll(r->publisher);
-        rm_publisher_offer(r->publisher, params, r->updates, 0);
+        rm_publisher_offer(r->publisher, params, r->method.updates, 0);
         break;
     case RM_TURN_ROUND_END:
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
-        rm_publisher_offer(r->publisher, params, r->updates, r->pace.round);
+        rm_publisher_offer(r->publisher, params, r->method.updates, r->pace.round);
         rm_pace_arrive(&r->pace, false);
         break;
     case RM_TURN_FINISHED:
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
-        if (r->updates > r->publisher->stamped)
-            rm_publisher_publish(r->publisher, params, r->updates, r->pace.round);
+        if (r->method.updates > r->publisher->stamped)
+            rm_publisher_publish(r->publisher, params, r->method.updates, r->pace.round);
         *did = RM_METHOD_FINISHED;
         break;
     }
@@ -499,21 +494,6 @@ static void replay_settings(struct rm_method *method, const struct rm_board_run 
     RM_POKE(&r->counters->learning_rate, settings.learning_rate); /* until the next update */
 }
 
-static const float *replay_params(const struct rm_method *method)
-{
-    return rm_trainer_params(replay_of_const(method)->trainer);
-}
-
-static const struct rm_net *replay_net(const struct rm_method *method)
-{
-    return rm_trainer_net(replay_of_const(method)->trainer);
-}
-
-static uint64_t replay_updates(const struct rm_method *method)
-{
-    return replay_of_const(method)->updates;
-}
-
 static void replay_load(struct rm_method *method, const float *params)
 {
     rm_trainer_load(replay_of(method)->trainer, params);
@@ -526,10 +506,10 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
     struct rm_error error = {""};
     if (!rm_state_loading(s) && settle(r, &error))
         fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", r->plan->name, error.text);
-    RM_STATE(s, "updates", r->updates);
+    RM_STATE(s, "updates", r->method.updates);
     if (rm_state_loading(s)) { /* the board may have been saved before these results arrived */
-        RM_POKE(&r->counters->updates, r->updates);
-        r->publisher->late.before = r->updates;
+        RM_POKE(&r->counters->updates, r->method.updates);
+        r->publisher->late.before = r->method.updates;
     }
     rm_pace_state(&r->pace, s);
     rm_sampler_state(r->sampler, s);
@@ -548,9 +528,6 @@ const struct rm_method_ops rm_replay_method = {
     .destroy = replay_destroy,
     .turn = replay_turn,
     .settings = replay_settings,
-    .params = replay_params,
-    .net = replay_net,
-    .updates = replay_updates,
     .load = replay_load,
     .takes_rest = true,
     .state = replay_state,

@@ -159,7 +159,7 @@ static bool copy_current(struct rollout *r)
 {
     struct rm_board_policy *c = r->on.counters;
     rm_phase_enter(r->on.clock, RM_PHASE_SAMPLING);
-    rm_rollout_copy(&r->rows, r->on.number, r->on.updates);
+    rm_rollout_copy(&r->rows, r->on.number, r->on.method.updates);
     RM_POKE(&c->lag_min_rollout, r->rows.lag_min);
     RM_POKE(&c->lag_max_rollout, r->rows.lag_max);
     RM_POKE(&c->lag_mean_rollout, r->rows.lag_mean);
@@ -280,9 +280,6 @@ const struct rm_method_ops rm_rollout_method = {
     .destroy = rollout_destroy,
     .turn = rollout_turn,
     .settings = rm_on_policy_settings,
-    .params = rm_on_policy_params,
-    .net = rm_on_policy_net,
-    .updates = rm_on_policy_updates,
     .load = rollout_load,
     .takes_rest = true,
     .settled = rm_on_policy_settled,

@@ -225,8 +225,7 @@ int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_trainer
     return rc;
 }
 
-/* --- the beginning of a rollout
- * ------------------------------------------------------------------------ */
+/* --- the beginning of a rollout -------------------------------------------------------------- */
 
 /* A sample's reward is in the next row. In worlds of several phases the last row has no successor
  * yet. */
@@ -349,8 +348,7 @@ void rm_actor_critic_pass_by(struct rm_actor_critic *ac)
         wait_for_all(ac);
 }
 
-/* --- updates of a rollout
- * ----------------------------------------------------------------------------- */
+/* --- updates of a rollout -------------------------------------------------------------------- */
 
 bool rm_actor_critic_due(const struct rm_actor_critic *ac)
 {
@@ -496,8 +494,7 @@ struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_cri
     return f;
 }
 
-/* --- changes from outside
- * ---------------------------------------------------------------------------- */
+/* --- changes from outside -------------------------------------------------------------------- */
 
 void rm_actor_critic_restored(struct rm_actor_critic *ac)
 {

@@ -247,8 +247,7 @@ void rm_updates_backward(struct rm_updates *t, uint32_t net, const struct rm_net
     rm_net_backward(n->online, t->params + n->at, in, d_out, t->grads + n->at);
 }
 
-/* --- for the code that runs them
- * -------------------------------------------------------------------------- */
+/* --- for the code that runs them ------------------------------------------------------------- */
 
 void rm_updates_set_knobs(const struct rm_updates *t, uint64_t number,
                           struct rm_update_knobs *knobs)

@@ -135,8 +135,7 @@ static inline void rm_update_phase(struct rm_phase_clock *clock, enum rm_phase p
         rm_phase_enter(clock, phase);
 }
 
-/* --- for the code that runs them
- * ---------------------------------------------------------------------- */
+/* --- for the code that runs them ------------------------------------------------------------- */
 
 /* Creates the part that does not depend on the backend. Sets *updates on failure too, for
  * rm_updates_destroy(), which accepts NULL. */

@@ -170,7 +170,7 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
         float *o = h->o + (size_t)r * h->o_stride, share = 1.0f / state[1];
         for (uint32_t i = 0; i < width; i++)
             o[i] *= share;
-        state[0] += log_of(state[1]);
+        state[0] += rm_log_of(state[1]);
     }
 }
 

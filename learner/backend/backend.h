@@ -43,13 +43,23 @@ struct rm_rmsprop {
     float momentum;                      /* 0: none, and no memory for it */
 };
 
+/* Rows of samples: sample i has rows spans[i] to spans[i + 1]. */
+struct rm_spans {
+    const uint32_t *spans; /* (batch + 1) */
+    const uint32_t *slots; /* (rows) places of rows in their sample, of `places` */
+    uint32_t batch, places;
+    /* Of a result by row: on a device, which alone knows the spans, that is the size of the buffer,
+     * and rows after the last sample's become zeros; on the CPU there are no such rows. */
+    uint32_t rows;
+};
+
 /* Attention over the rows of each sample: sample i has rows spans[i] to spans[i + 1]. A row of qkv
  * is a query, a key and a value of `units` each, heads side by side in each. */
 struct rm_attention {
     const uint32_t *spans; /* (batch + 1) */
     uint32_t batch, heads, units;
     bool causal;   /* a row sees itself and the earlier rows of its sample */
-    uint32_t rows; /* as in span_mean_dx(): of o and d_qkv */
+    uint32_t rows; /* as in rm_spans: of o and d_qkv */
 };
 
 /* Tokens of groups of numbers: a token's row is the sum, over its groups and their columns, of rows
@@ -68,7 +78,7 @@ struct rm_pointer {
     const uint32_t *slots; /* (rows) places of rows in their sample: the first is 0 */
     uint32_t batch, units, outputs;
     float scale;   /* of the products */
-    uint32_t rows; /* as in span_mean_dx(): of dx */
+    uint32_t rows; /* as in rm_spans: of dx */
 };
 
 /* Convolution of images (channels, height, width), one in a row, to images of out_channels: a
@@ -292,25 +302,18 @@ struct rm_backend_ops {
      */
     void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch,
                        const struct rm_token_set *set, uint32_t *spans, uint32_t *slots);
-    /* y(batch, n): means over the rows of each sample, 0 for a sample without rows. The gradient dx
-     * has `rows` rows: on a device, which alone knows the spans, that is the size of the buffer,
-     * and rows after the last sample's become zeros; on the CPU there are no such rows. */
-    void (*span_mean)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
-                      uint32_t n, float *y);
-    void (*span_mean_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                         uint32_t batch, uint32_t rows, uint32_t n, float *dx);
-    /* y(batch, n): the first row of each sample; the gradient is zeros in the others. */
-    void (*span_first)(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
-                       uint32_t n, float *y);
-    void (*span_first_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t rows, uint32_t n, float *dx);
+    /* y(batch, n): the mean of each sample's rows, 0 for a sample without rows; or, not `mean`, its
+     * first row. The gradient of all rows: zeros in those that count for nothing. */
+    void (*span_one)(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
+                     bool mean, float *y);
+    void (*span_one_dx)(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
+                        bool mean, float *dx);
     /* y(batch, places, n): row r of sample i at position slots[r], zeros in other positions; and
      * the gradient. */
-    void (*spread)(struct rm_backend *b, const float *x, const uint32_t *spans,
-                   const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y);
-    void (*spread_dx)(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                      const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
-                      uint32_t n, float *dx);
+    void (*spread)(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
+                   float *y);
+    void (*spread_dx)(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
+                      float *dx);
     /* y(rows, units) from codes(rows, numbers), first(first_codes, units), table(codes, units). */
     void (*relate)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                    const float *first, const float *table, uint32_t rows, float *y);
@@ -357,8 +360,8 @@ struct rm_backend_ops {
     X(noisy_weights) X(noisy_factors) X(multiply) X(conv2d_packed_floats) X(conv2d_pack) \
     X(conv2d_scratch_floats) X(conv2d_reserve) X(conv2d) X(conv2d_dx) X(conv2d_dw) X(embed) \
     X(embed_dw) X(dropout) X(gather) X(normalize) X(join) X(split) X(dueling) X(dueling_dx) X(gru) \
-    X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_mean) \
-    X(span_mean_dx) X(span_first) X(span_first_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
+    X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_one) \
+    X(span_one_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
     X(pointer) X(pointer_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \

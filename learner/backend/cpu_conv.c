@@ -129,27 +129,26 @@ static void give_patches(void *work, uint32_t image)
                 }
 }
 
-/* Turns an image's (places, out_channels) to (out_channels, places), and back. */
+/* Turns an image's (rows, columns) around. */
+static void turn(const struct images *m, uint32_t image, uint32_t rows, uint32_t columns)
+{
+    const float *from = m->from + (size_t)image * rows * columns;
+    float *to = m->to + (size_t)image * rows * columns;
+    for (uint32_t c = 0; c < columns; c++)
+        for (uint32_t r = 0; r < rows; r++)
+            to[(size_t)c * rows + r] = from[(size_t)r * columns + c];
+}
+
 static void channels_first(void *work, uint32_t image)
 {
     const struct images *m = work;
-    const uint32_t places = places_of(m->c), channels = m->c->out_channels;
-    const float *from = m->from + (size_t)image * places * channels;
-    float *to = m->to + (size_t)image * places * channels;
-    for (uint32_t o = 0; o < channels; o++)
-        for (uint32_t i = 0; i < places; i++)
-            to[(size_t)o * places + i] = from[(size_t)i * channels + o];
+    turn(m, image, places_of(m->c), m->c->out_channels);
 }
 
 static void channels_last(void *work, uint32_t image)
 {
     const struct images *m = work;
-    const uint32_t places = places_of(m->c), channels = m->c->out_channels;
-    const float *from = m->from + (size_t)image * places * channels;
-    float *to = m->to + (size_t)image * places * channels;
-    for (uint32_t i = 0; i < places; i++)
-        for (uint32_t o = 0; o < channels; o++)
-            to[(size_t)i * channels + o] = from[(size_t)o * places + i];
+    turn(m, image, m->c->out_channels, places_of(m->c));
 }
 
 static void each_image(struct rm_backend *b, rm_pool_fn fn, const struct rm_conv *c,

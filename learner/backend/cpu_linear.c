@@ -22,10 +22,11 @@ struct product {
     const float *a, *b, *bias, *x, *dy;
     float *c, *sums;
     uint32_t rows, in, out, product_tiles;
+    uint32_t m, k; /* rows by weights: numbers of a result and of a row */
     uint32_t tile_rows;
     uint32_t width, height; /* a tile of the gradient of weights */
     enum rm_activation act;
-    bool panels; /* a is packed */
+    bool panels; /* a is packed, as results need it; gradients of x may do without */
     bool add;    /* to c and to sums */
     bool bf16;   /* computed by bf16.h */
 };
@@ -116,9 +117,11 @@ static void activate(const struct rm_kernels *kernels, enum rm_activation act, u
 
 /* Rows by weights: some rows by some columns; the loop over columns is the inner one, so that rows
  * stay in the cache. */
-static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t index)
+static void rows_tile(void *work, uint32_t index)
 {
+    const struct product *p = work;
     const struct rm_kernels *kernels = p->cpu->kernels;
+    const uint32_t m = p->m, k = p->k;
     const uint32_t across = rm_pieces(m, TILE_COLUMNS), m0 = index % across * TILE_COLUMNS;
     const uint32_t row = index / across * p->tile_rows,
                    rows = rm_least(p->rows - row, p->tile_rows);
@@ -140,25 +143,29 @@ static void rows_tile(const struct product *p, uint32_t m, uint32_t k, uint32_t 
         activate(kernels, p->act, rows, columns, m, c);
 }
 
-static void run_rows(struct product *p, rm_pool_fn tile, uint32_t m)
-{
-    p->tile_rows = rm_pool_threads(p->cpu->pool) == 1 ? ROWS_ALONE : TILE_ROWS;
-    rm_cpu_run(p->cpu, tile, p, rm_pieces(p->rows, p->tile_rows) * rm_pieces(m, TILE_COLUMNS),
-               cost_of(p->rows, p->in, p->out));
-}
-
-static void forward_tile(void *work, uint32_t index)
-{
-    const struct product *p = work;
-    rows_tile(p, p->out, p->in, index);
-}
-
 static void narrow_tile(void *work, uint32_t index)
 {
     const struct product *p = work;
-    uint32_t from = index * TILE_ROWS, n = rm_least(p->rows - from, TILE_ROWS);
-    p->cpu->kernels->narrow(p->b + (size_t)from * p->in, p->a, p->bias, n, p->in, p->out, p->act,
-                            p->c + (size_t)from * p->out);
+    const struct rm_kernels *kernels = p->cpu->kernels;
+    const uint32_t from = index * TILE_ROWS, n = rm_least(p->rows - from, TILE_ROWS);
+    const float *b = p->b + (size_t)from * p->k;
+    float *c = p->c + (size_t)from * p->m;
+    if (p->panels)
+        kernels->narrow(b, p->a, p->bias, n, p->in, p->out, p->act, c);
+    else
+        kernels->narrow_dx(b, p->a, n, p->in, p->out, c);
+}
+
+static void run_rows(struct product *p)
+{
+    const double cost = cost_of(p->rows, p->in, p->out);
+    if (p->m <= RM_NARROW_MAX) {
+        rm_cpu_run(p->cpu, narrow_tile, p, rm_pieces(p->rows, TILE_ROWS), cost);
+        return;
+    }
+    p->tile_rows = rm_pool_threads(p->cpu->pool) == 1 ? ROWS_ALONE : TILE_ROWS;
+    rm_cpu_run(p->cpu, rows_tile, p,
+               rm_pieces(p->rows, p->tile_rows) * rm_pieces(p->m, TILE_COLUMNS), cost);
 }
 
 void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const float *bias,
@@ -173,54 +180,41 @@ void rm_cpu_linear(struct rm_backend *b, const float *x, const float *wt, const 
                         .rows = batch,
                         .in = in,
                         .out = out,
+                        .m = out,
+                        .k = in,
                         .act = act,
                         .panels = true};
-    if (rm_bf16_takes(cpu, in, out)) {
+    if (rm_bf16_takes(cpu, in, out))
         rm_bf16_linear(cpu, x, wt, bias, batch, in, out, act, y);
-        return;
-    }
-    if (out <= RM_NARROW_MAX) {
-        rm_cpu_run(cpu, narrow_tile, &p, rm_pieces(batch, TILE_ROWS), cost_of(batch, in, out));
-        return;
-    }
-    run_rows(&p, forward_tile, out);
-}
-
-static void dx_tile(void *work, uint32_t index)
-{
-    const struct product *p = work;
-    rows_tile(p, p->in, p->out, index);
-}
-
-static void narrow_dx_tile(void *work, uint32_t index)
-{
-    const struct product *p = work;
-    uint32_t from = index * TILE_ROWS, n = rm_least(p->rows - from, TILE_ROWS);
-    p->cpu->kernels->narrow_dx(p->b + (size_t)from * p->out, p->a, n, p->in, p->out,
-                               p->c + (size_t)from * p->in);
+    else
+        run_rows(&p);
 }
 
 void rm_cpu_linear_dx(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    struct product p = {.cpu = cpu, .a = w, .b = dy, .c = dx, .rows = batch, .in = in, .out = out};
+    struct product p = {.cpu = cpu,
+                        .a = w,
+                        .b = dy,
+                        .c = dx,
+                        .rows = batch,
+                        .in = in,
+                        .out = out,
+                        .m = in,
+                        .k = out};
     if (rm_bf16_takes(cpu, in, out) && room_for_floats(cpu, rm_bf16_packed_dx_floats(out, in))) {
         rm_bf16_pack_dx(cpu, w, out, in, cpu->panels);
         rm_bf16_linear_dx(cpu, dy, cpu->panels, batch, in, out, dx);
         return;
     }
-    if (in <= RM_NARROW_MAX) {
-        rm_cpu_run(cpu, narrow_dx_tile, &p, rm_pieces(batch, TILE_ROWS), cost_of(batch, in, out));
-        return;
-    }
-    if (rm_product_wants_panels(cpu->kernels, batch, in, out) &&
+    if (in > RM_NARROW_MAX && rm_product_wants_panels(cpu->kernels, batch, in, out) &&
         room_for_floats(cpu, rm_product_panel_floats(in, out))) {
         rm_product_pack(cpu->kernels, w, in, out, cpu->panels);
         p.a = cpu->panels;
         p.panels = true;
     }
-    run_rows(&p, dx_tile, in);
+    run_rows(&p);
 }
 
 size_t rm_cpu_packed_dx_floats(struct rm_backend *b, uint32_t out, uint32_t in)

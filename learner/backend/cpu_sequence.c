@@ -198,6 +198,7 @@ struct spans {
     const float *x, *dy;
     float *y, *dx;
     uint32_t batch, n;
+    bool mean;
 };
 
 static void run_spans(struct rm_backend *b, struct spans *w, rm_pool_fn fn)
@@ -214,78 +215,64 @@ static struct rm_piece rows_of(const uint32_t *spans, uint32_t i)
     return (struct rm_piece){spans[i] - spans[0], spans[i + 1] - spans[i]};
 }
 
-static void mean_tile(void *work, uint32_t index)
+static void one_tile(void *work, uint32_t index)
 {
     const struct spans *w = work;
     const struct rm_piece s = rm_piece(w->batch, SAMPLES_PER_TILE, index);
     for (uint32_t i = s.from; i < s.from + s.n; i++) {
         const struct rm_piece r = rows_of(w->spans, i);
-        if (w->dx)
-            w->k->span_mean_dx(w->dy + (size_t)i * w->n, r.n, w->n, w->dx + (size_t)r.from * w->n);
-        else
-            w->k->span_mean(w->x + (size_t)r.from * w->n, r.n, w->n, w->y + (size_t)i * w->n);
+        const size_t rows = (size_t)r.from * w->n, one = (size_t)i * w->n;
+        if (w->mean && w->dx) {
+            w->k->span_mean_dx(w->dy + one, r.n, w->n, w->dx + rows);
+        } else if (w->mean) {
+            w->k->span_mean(w->x + rows, r.n, w->n, w->y + one);
+        } else if (w->dx) {
+            memset(w->dx + rows, 0, (size_t)r.n * w->n * sizeof *w->dx);
+            memcpy(w->dx + rows, w->dy + one, w->n * sizeof *w->dx);
+        } else {
+            memcpy(w->y + one, w->x + rows, w->n * sizeof *w->y);
+        }
     }
 }
 
-void rm_cpu_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
-                      uint32_t n, float *y)
+void rm_cpu_span_one(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
+                     bool mean, float *y)
 {
-    struct spans w = {.spans = spans, .x = x, .y = y, .batch = batch, .n = n};
-    run_spans(b, &w, mean_tile);
+    struct spans w = {.spans = s->spans, .x = x, .y = y, .batch = s->batch, .n = n, .mean = mean};
+    run_spans(b, &w, one_tile);
 }
 
-void rm_cpu_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                         uint32_t batch, uint32_t rows, uint32_t n, float *dx)
+void rm_cpu_span_one_dx(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
+                        bool mean, float *dx)
 {
-    (void)rows;
-    struct spans w = {.spans = spans, .dy = dy, .dx = dx, .batch = batch, .n = n};
-    run_spans(b, &w, mean_tile);
+    struct spans w = {
+        .spans = s->spans, .dy = dy, .dx = dx, .batch = s->batch, .n = n, .mean = mean};
+    run_spans(b, &w, one_tile);
 }
 
 /* Copies of rows: one thread reaches the speed of memory, and the products before them take
  * longer. */
-void rm_cpu_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
-                       uint32_t n, float *y)
+void rm_cpu_spread(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
+                   float *y)
 {
     (void)b;
-    for (uint32_t i = 0; i < batch; i++)
-        memcpy(y + (size_t)i * n, x + (size_t)rows_of(spans, i).from * n, n * sizeof *y);
-}
-
-void rm_cpu_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t rows, uint32_t n, float *dx)
-{
-    (void)b;
-    (void)rows;
-    for (uint32_t i = 0; i < batch; i++) {
-        const struct rm_piece r = rows_of(spans, i);
-        memset(dx + (size_t)r.from * n, 0, (size_t)r.n * n * sizeof *dx);
-        memcpy(dx + (size_t)r.from * n, dy + (size_t)i * n, n * sizeof *dx);
+    memset(y, 0, (size_t)s->batch * s->places * n * sizeof *y);
+    for (uint32_t i = 0; i < s->batch; i++) {
+        const struct rm_piece r = rows_of(s->spans, i);
+        for (uint32_t k = r.from; k < r.from + r.n; k++)
+            memcpy(y + ((size_t)i * s->places + s->slots[k]) * n, x + (size_t)k * n, n * sizeof *y);
     }
 }
 
-void rm_cpu_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
-                   const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y)
+void rm_cpu_spread_dx(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
+                      float *dx)
 {
     (void)b;
-    memset(y, 0, (size_t)batch * places * n * sizeof *y);
-    for (uint32_t i = 0; i < batch; i++) {
-        const struct rm_piece r = rows_of(spans, i);
+    for (uint32_t i = 0; i < s->batch; i++) {
+        const struct rm_piece r = rows_of(s->spans, i);
         for (uint32_t k = r.from; k < r.from + r.n; k++)
-            memcpy(y + ((size_t)i * places + slots[k]) * n, x + (size_t)k * n, n * sizeof *y);
-    }
-}
-
-void rm_cpu_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                      const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
-                      uint32_t n, float *dx)
-{
-    (void)b;
-    (void)rows;
-    for (uint32_t i = 0; i < batch; i++) {
-        const struct rm_piece r = rows_of(spans, i);
-        for (uint32_t k = r.from; k < r.from + r.n; k++)
-            memcpy(dx + (size_t)k * n, dy + ((size_t)i * places + slots[k]) * n, n * sizeof *dx);
+            memcpy(dx + (size_t)k * n, dy + ((size_t)i * s->places + s->slots[k]) * n,
+                   n * sizeof *dx);
     }
 }
 

@@ -170,6 +170,7 @@ struct work {
     const float *x, *dy, *wt, *bias;
     float *out, *scratch, *slots;
     uint32_t batch, tasks;
+    uint32_t to, places; /* channels and places of `out` */
     enum rm_activation act;
     bool bf16;
 };
@@ -203,34 +204,20 @@ static void convolve(const struct work *w, uint32_t places, uint32_t to, const s
                                                              .add = ky > 0});
 }
 
-static void forward_task(void *user, uint32_t task)
+/* Images of w->x to w->out; without a bias, gradients of results to those of images. */
+static void rows_task(void *user, uint32_t task)
 {
     const struct work *w = user;
-    const struct rm_conv *c = &w->conv;
     const struct rm_kernels *kernels = w->cpu->kernels;
     const struct bench b = bench_of(&w->layout, w->scratch, task);
-    const size_t in = (size_t)c->channels * c->height * c->width;
-    const uint32_t n = c->out_channels, places = places_of(c);
+    const size_t in = (size_t)w->spread.channels * w->spread.height * w->spread.width;
+    const uint32_t n = w->to, places = w->places;
     for (uint32_t i = first_of(w, task); i < first_of(w, task + 1); i++) {
         spread_image(kernels, &w->spread, w->x + i * in, &b);
         convolve(w, places, n, &b);
-        kernels->bias_act(b.result, n, places, n, w->bias, w->act, b.result, n);
+        if (w->bias)
+            kernels->bias_act(b.result, n, places, n, w->bias, w->act, b.result, n);
         kernels->transpose(b.result, places, n, w->out + (size_t)i * n * places, places);
-    }
-}
-
-static void dx_task(void *user, uint32_t task)
-{
-    const struct work *w = user;
-    const struct rm_conv *c = &w->conv;
-    const struct rm_kernels *kernels = w->cpu->kernels;
-    const struct bench b = bench_of(&w->layout, w->scratch, task);
-    const size_t out = (size_t)c->out_channels * places_of(c);
-    const uint32_t n = c->channels, pixels = c->height * c->width;
-    for (uint32_t i = first_of(w, task); i < first_of(w, task + 1); i++) {
-        spread_image(kernels, &w->spread, w->dy + i * out, &b);
-        convolve(w, pixels, n, &b);
-        kernels->transpose(b.result, pixels, n, w->out + (size_t)i * n * pixels, pixels);
     }
 }
 
@@ -284,6 +271,8 @@ static void start(struct work *w, struct rm_cpu *cpu, const struct rm_conv *c, u
     w->batch = batch;
     w->tasks = batch < SLOTS ? batch : SLOTS;
     w->scratch = scratch;
+    w->to = back ? c->channels : c->out_channels;
+    w->places = back ? c->height * c->width : places_of(c);
     w->spread = back ? (struct spread){c->out_channels,
                                        c->out_height,
                                        c->out_width,
@@ -305,20 +294,20 @@ void rm_direct_forward(struct rm_cpu *cpu, const struct rm_conv *c, const float 
 {
     struct work w = {.x = x, .wt = wt, .bias = bias, .act = act, .out = y};
     start(&w, cpu, c, batch, scratch, false);
-    rm_cpu_run(cpu, forward_task, &w, w.tasks, cost_of(c, batch));
+    rm_cpu_run(cpu, rows_task, &w, w.tasks, cost_of(c, batch));
 }
 
 void rm_direct_dx(struct rm_cpu *cpu, const struct rm_conv *c, const float *dy, const float *w_,
                   uint32_t batch, float *dx, float *scratch)
 {
-    struct work w = {.dy = dy, .out = dx};
+    struct work w = {.x = dy, .out = dx};
     start(&w, cpu, c, batch, scratch, true);
     float *wt = scratch + SLOTS * (w.layout.bench + w.layout.slot);
     pack_turned(c, w_, wt);
     if (w.bf16)
         round_rows(c, c->out_channels, c->channels, wt);
     w.wt = wt;
-    rm_cpu_run(cpu, dx_task, &w, w.tasks, cost_of(c, batch));
+    rm_cpu_run(cpu, rows_task, &w, w.tasks, cost_of(c, batch));
 }
 
 void rm_direct_dw(struct rm_cpu *cpu, const struct rm_conv *c, const float *dy, const float *x,

@@ -51,9 +51,9 @@ static inline void box_muller(const uint32_t *radius, const uint32_t *angle, flo
     for (int l = 0; l < RM_LANES; l++) {
         /* (0, 1]: 32 bits as they round, so tails reach 6.7 */
         float u = ((float)(int32_t)(radius[l] >> 1) + 0.5f) * 0x1p-31f;
-        float r = sqrtf(-2.0f * log_of(u));
+        float r = sqrtf(-2.0f * rm_log_of(u));
         float s, c;
-        sincos_of_turn(angle[l], &s, &c);
+        rm_sincos_of_turn(angle[l], &s, &c);
         out[l] = r * c;
         out[RM_LANES + l] = r * s;
     }

@@ -338,27 +338,12 @@ void RM_ISA_NAME(layer_norm_dp)(const float *x, const float *mean, const float *
     }
 }
 
-/* cos(pi t) for t >= 0, t the exact product in double: the nearest even multiple comes off exactly
- * and what is left, in [-1, 1], is folded to [-1/2, 1/2]. 1e-7 absolute. */
-static inline float cos_pi(double t)
-{
-    double whole = (t * 0.5 + 0x1.8p52) - 0x1.8p52;
-    float r = abs_of((float)(t - 2.0 * whole)); /* [0, 1] */
-    float h = 0.5f - r;                         /* cos(pi r) = sin(pi h), |h| <= 1/2 */
-    float s = h * h;
-    float p = RM_FMA(-7.0283039e-3f, s, 8.2050350e-2f);
-    p = RM_FMA(p, s, -5.9925219e-1f);
-    p = RM_FMA(p, s, 2.5501633f);
-    p = RM_FMA(p, s, -5.1677128f);
-    return h * RM_FMA(p, s, 3.14159265f);
-}
-
 void RM_ISA_NAME(cosines)(const float *tau, size_t rows, uint32_t n, float *c)
 {
     for (size_t r = 0; r < rows; r++, c += n) {
         double t = tau[r];
         for (uint32_t i = 0; i < n; i++)
-            c[i] = cos_pi(t * (double)(int32_t)(i + 1));
+            c[i] = rm_cos_pi(t * (double)(int32_t)(i + 1));
     }
 }
 

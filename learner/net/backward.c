@@ -55,6 +55,7 @@ void rm_net_backward(struct rm_net_workspace *w, const float *params,
         const struct rm_step *s = &net->steps[i];
         struct rm_step_buffers *b = &w->steps[i];
         const struct rm_rows rows = {
+            .own = b,
             .x = made_by(w, s->from),
             .other = made_by(w, s->other),
             .y = b->y,
@@ -62,7 +63,7 @@ void rm_net_backward(struct rm_net_workspace *w, const float *params,
             .dx = gradient_of(&k, s->from, 0),
             .d_other = gradient_of(&k, s->other, 1),
         };
-        rm_step_ops[s->kind]->backward(&k.pass, s, b, &rows);
+        rm_step_ops[s->kind]->backward(&k.pass, s, &rows);
         settle(&k, s->from, rows.dx);
         settle(&k, s->other, rows.d_other);
     }

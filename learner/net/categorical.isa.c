@@ -40,8 +40,9 @@ static void pick(const struct block *b, const struct softmax *s, const uint32_t 
         action[k] = MIN(count[k], most[k]);
 }
 
-static void draw(const struct rm_categorical_rows *r, const uint32_t *word, int32_t *action,
-                 float *logp)
+/* Of `chosen` actions, or of ones drawn by `word` if there are none. */
+static void each_choice(const struct rm_categorical_rows *r, const uint32_t *word,
+                        const int32_t *chosen, int32_t *drawn, float *logp)
 {
     const uint32_t choices = r->shape->choices, words = r->shape->words;
     for (uint32_t at = 0; at < r->n; at += BLOCK_ROWS) {
@@ -50,44 +51,34 @@ static void draw(const struct rm_categorical_rows *r, const uint32_t *word, int3
         for (uint32_t c = 0, offset = 0; c < choices; offset += r->shape->choice_actions[c++]) {
             struct block b;
             struct softmax s;
-            int32_t picked[BLOCK_ROWS];
+            int32_t action[BLOCK_ROWS];
             float one[BLOCK_ROWS];
             open_block(&b, r, at, offset, r->shape->choice_actions[c]);
             softmax_of(&b, &s);
-            pick(&b, &s, word + (size_t)c * r->n + at, rows, picked);
-            logp_of(&b, &s, picked, one);
+            if (!chosen)
+                pick(&b, &s, word + (size_t)c * r->n + at, rows, action);
+            for (uint32_t k = 0; chosen && k < BLOCK_ROWS; k++)
+                action[k] = chosen[(size_t)MIN(at + k, r->n - 1) * words + c];
+            logp_of(&b, &s, action, one);
             for (uint32_t k = 0; k < BLOCK_ROWS; k++)
                 total[k] += one[k];
-            for (uint32_t k = 0; k < rows; k++)
-                action[(size_t)(at + k) * words + c] = picked[k];
+            for (uint32_t k = 0; drawn && k < rows; k++)
+                drawn[(size_t)(at + k) * words + c] = action[k];
         }
         for (uint32_t k = 0; logp && k < rows; k++)
             logp[at + k] = total[k];
     }
 }
 
+static void draw(const struct rm_categorical_rows *r, const uint32_t *word, int32_t *action,
+                 float *logp)
+{
+    each_choice(r, word, NULL, action, logp);
+}
+
 static void logp_given(const struct rm_categorical_rows *r, const int32_t *action, float *logp)
 {
-    const uint32_t choices = r->shape->choices, words = r->shape->words;
-    for (uint32_t at = 0; at < r->n; at += BLOCK_ROWS) {
-        const uint32_t rows = MIN(BLOCK_ROWS, r->n - at);
-        float total[BLOCK_ROWS] = {0};
-        for (uint32_t c = 0, offset = 0; c < choices; offset += r->shape->choice_actions[c++]) {
-            struct block b;
-            struct softmax s;
-            int32_t given[BLOCK_ROWS];
-            float one[BLOCK_ROWS];
-            open_block(&b, r, at, offset, r->shape->choice_actions[c]);
-            softmax_of(&b, &s);
-            for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-                given[k] = action[(size_t)MIN(at + k, r->n - 1) * words + c];
-            logp_of(&b, &s, given, one);
-            for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-                total[k] += one[k];
-        }
-        for (uint32_t k = 0; k < rows; k++)
-            logp[at + k] = total[k];
-    }
+    each_choice(r, NULL, action, NULL, logp);
 }
 
 const struct rm_categorical_kernels RM_ISA_NAME(categorical) = {draw, logp_given};

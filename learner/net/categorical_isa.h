@@ -94,7 +94,7 @@ static inline void softmax_of(struct block *b, struct softmax *s)
             s->sum[k] += weight[k];
     }
     for (uint32_t k = 0; k < BLOCK_ROWS; k++)
-        s->log_sum[k] = log_of(s->sum[k]);
+        s->log_sum[k] = rm_log_of(s->sum[k]);
 }
 
 /* ln of the probability of one action of each row. */

@@ -30,8 +30,8 @@ static void run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
             continue;
         float *y = b->whole ? b->y + rm_rows_before(p, &s->out) * s->out.features : b->y;
         const struct rm_rows rows = {
-            .x = made_by(p, s->from), .other = made_by(p, s->other), .y = y};
-        rm_step_ops[s->kind]->forward(p, s, b, &rows);
+            .own = b, .x = made_by(p, s->from), .other = made_by(p, s->other), .y = y};
+        rm_step_ops[s->kind]->forward(p, s, &rows);
     }
 }
 

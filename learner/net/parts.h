@@ -264,6 +264,7 @@ struct rm_pass {
 
 /* The current rows of a step. `dx` and `d_other` are NULL if not needed. */
 struct rm_rows {
+    struct rm_step_buffers *own;
     const float *x, *other; /* the step's input; int32 codes if the network takes them */
     float *y;
     float *dy; /* backward: may be overwritten, but not by the step that makes the network's result:
@@ -283,11 +284,9 @@ struct rm_step_ops {
     /* Called before the rows, once per forward pass: computes what depends on parameters and noise
      * alone. Products are ready by then. */
     void (*prepare)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b);
-    void (*forward)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows);
+    void (*forward)(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows);
     /* All rows at once. Overwrites the gradients of the step's parameters. */
-    void (*backward)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows);
+    void (*backward)(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows);
     /* Initialises parameters that no product has. */
     void (*init)(const struct rm_net *net, const struct rm_step *s, float *params,
                  struct rm_rng *rng);

@@ -240,56 +240,49 @@ static void find_spans(struct op_run *r)
     free(found);
 }
 
-static void span_mean(struct op_run *r)
+static struct rm_spans spans_of(const struct samples *s)
 {
-    const uint32_t n = op_size(r, 130);
-    const struct samples s = samples(r, n, 0);
+    return (struct rm_spans){.spans = s->spans,
+                             .slots = s->slots,
+                             .batch = s->batch,
+                             .places = s->places,
+                             .rows = s->rows};
+}
+
+static void span_one(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130), first = op_below(r, 2);
+    const struct samples s = samples(r, n, first);
+    const struct rm_spans of = spans_of(&s);
     const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
-    r->b->ops->span_mean(r->b, x, s.spans, s.batch, n, op_out(r, (size_t)s.batch * n, 1.0));
+    r->b->ops->span_one(r->b, &of, x, n, !first, op_out(r, (size_t)s.batch * n, 1.0));
 }
 
-static void span_mean_dx(struct op_run *r)
+static void span_one_dx(struct op_run *r)
 {
-    const uint32_t n = op_size(r, 130);
-    const struct samples s = samples(r, n, 0);
+    const uint32_t n = op_size(r, 130), first = op_below(r, 2);
+    const struct samples s = samples(r, n, first);
+    const struct rm_spans of = spans_of(&s);
     const float *dy = op_in(r, (size_t)s.batch * n, 1.0f);
-    float *dx = op_out(r, (size_t)s.rows * n, 1.0);
-    r->b->ops->span_mean_dx(r->b, dy, s.spans, s.batch, s.rows, n, dx);
-}
-
-static void span_first(struct op_run *r)
-{
-    const uint32_t n = op_size(r, 130);
-    const struct samples s = samples(r, n, 1);
-    const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
-    r->b->ops->span_first(r->b, x, s.spans, s.batch, n, op_out(r, (size_t)s.batch * n, 1.0));
-}
-
-static void span_first_dx(struct op_run *r)
-{
-    const uint32_t n = op_size(r, 130);
-    const struct samples s = samples(r, n, 1);
-    const float *dy = op_in(r, (size_t)s.batch * n, 1.0f);
-    float *dx = op_out(r, (size_t)s.rows * n, 1.0);
-    r->b->ops->span_first_dx(r->b, dy, s.spans, s.batch, s.rows, n, dx);
+    r->b->ops->span_one_dx(r->b, &of, dy, n, !first, op_out(r, (size_t)s.rows * n, 1.0));
 }
 
 static void spread(struct op_run *r)
 {
     const uint32_t n = op_size(r, 130);
     const struct samples s = samples(r, n, 0);
+    const struct rm_spans of = spans_of(&s);
     const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
-    float *y = op_out(r, (size_t)s.rows * n, 1.0);
-    r->b->ops->spread(r->b, x, s.spans, s.slots, s.batch, s.places, n, y);
+    r->b->ops->spread(r->b, &of, x, n, op_out(r, (size_t)s.rows * n, 1.0));
 }
 
 static void spread_dx(struct op_run *r)
 {
     const uint32_t n = op_size(r, 130);
     const struct samples s = samples(r, n, 0);
+    const struct rm_spans of = spans_of(&s);
     const float *dy = op_in(r, (size_t)s.rows * n, 1.0f);
-    float *dx = op_out(r, (size_t)s.rows * n, 1.0);
-    r->b->ops->spread_dx(r->b, dy, s.spans, s.slots, s.batch, s.rows, s.places, n, dx);
+    r->b->ops->spread_dx(r->b, &of, dy, n, op_out(r, (size_t)s.rows * n, 1.0));
 }
 
 static struct rm_pointer pointing(struct op_run *r)
@@ -423,10 +416,8 @@ const struct op_case op_sequence_cases[] = {
     {"attention", false, attention},
     {"attention_dx", false, attention_dx},
     {"find_spans", false, find_spans},
-    {"span_mean", false, span_mean},
-    {"span_mean_dx", false, span_mean_dx},
-    {"span_first", false, span_first},
-    {"span_first_dx", false, span_first_dx},
+    {"span_one", false, span_one},
+    {"span_one_dx", false, span_one_dx},
     {"spread", false, spread},
     {"spread_dx", false, spread_dx},
     {"pointer", false, pointer},

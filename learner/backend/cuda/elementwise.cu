@@ -46,79 +46,68 @@ struct activating {
     }
 };
 
-/* `of`: x or y, whichever the slope needs. */
-struct activating_back {
+/* z = rule(x, y) */
+template <class Rule>
+struct pairing {
     typedef two in;
-    enum rm_activation act;
-    const float *of, *dy;
-    float *dx;
+    Rule rule;
+    const float *x, *y;
+    float *z;
     __device__ in load(size_t i) const
     {
-        return {of[i], dy[i]};
+        return {x[i], y[i]};
     }
     __device__ void store(size_t i, in v) const
     {
-        dx[i] = v.y * rm_activation_slope(act, v.x, v.x);
+        z[i] = rule.of(v.x, v.y);
+    }
+};
+
+/* x: the argument or the value, whichever the slope needs. */
+struct activating_back {
+    enum rm_activation act;
+    __device__ float of(float x, float dy) const
+    {
+        return dy * rm_activation_slope(act, x, x);
     }
 };
 
 struct multiplying {
-    typedef two in;
-    const float *x, *y;
-    float *z;
-    __device__ in load(size_t i) const
+    __device__ float of(float x, float y) const
     {
-        return {x[i], y[i]};
-    }
-    __device__ void store(size_t i, in v) const
-    {
-        z[i] = v.x * v.y;
+        return x * y;
     }
 };
 
 struct adding {
-    typedef two in;
-    const float *x, *y;
-    float *z;
-    __device__ in load(size_t i) const
+    __device__ float of(float x, float y) const
     {
-        return {x[i], y[i]};
-    }
-    __device__ void store(size_t i, in v) const
-    {
-        z[i] = v.x + v.y;
+        return x + y;
     }
 };
 
 struct combining {
-    typedef two in;
     float a, c;
-    const float *x, *y;
-    float *out;
-    __device__ in load(size_t i) const
+    __device__ float of(float x, float y) const
     {
-        return {x[i], y[i]};
-    }
-    __device__ void store(size_t i, in v) const
-    {
-        out[i] = fmaf(a, v.x, c * v.y);
+        return fmaf(a, x, c * y);
     }
 };
 
 struct following {
-    typedef two in;
     float tau;
-    const float *params;
-    float *target;
-    __device__ in load(size_t i) const
+    __device__ float of(float params, float target) const
     {
-        return {params[i], target[i]};
-    }
-    __device__ void store(size_t i, in v) const
-    {
-        target[i] = fmaf(tau, v.x - v.y, v.y);
+        return fmaf(tau, params - target, target);
     }
 };
+
+template <class Rule>
+void pair(struct rm_backend *b, const char *name, Rule rule, const float *x, const float *y,
+          size_t n, float *z)
+{
+    rm_map(rm_cuda_of(b), name, pairing<Rule>{rule, x, y, z}, n);
+}
 
 struct summing_parts {
     typedef one in;
@@ -172,30 +161,30 @@ void rm_cuda_activate_dx(struct rm_backend *b, enum rm_activation act, const flo
                          const float *y, const float *dy, size_t n, float *dx)
 {
     const float *of = act == RM_ACT_NONE ? dy : rm_slope_reads_input(act) ? x : y;
-    rm_map(rm_cuda_of(b), "activate_dx", activating_back{act, of, dy, dx}, n);
+    pair(b, "activate_dx", activating_back{act}, of, dy, n, dx);
 }
 
 /* --- sums and products ----------------------------------------------------------------------- */
 
 void rm_cuda_multiply(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
 {
-    rm_map(rm_cuda_of(b), "multiply", multiplying{x, y, z}, n);
+    pair(b, "multiply", multiplying{}, x, y, n, z);
 }
 
 void rm_cuda_add(struct rm_backend *b, const float *x, const float *y, size_t n, float *z)
 {
-    rm_map(rm_cuda_of(b), "add", adding{x, y, z}, n);
+    pair(b, "add", adding{}, x, y, n, z);
 }
 
 void rm_cuda_combine(struct rm_backend *b, float a, const float *x, float c, const float *y,
                      size_t n, float *out)
 {
-    rm_map(rm_cuda_of(b), "combine", combining{a, c, x, y, out}, n);
+    pair(b, "combine", combining{a, c}, x, y, n, out);
 }
 
 void rm_cuda_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target)
 {
-    rm_map(rm_cuda_of(b), "lerp", following{tau, params, target}, n);
+    pair(b, "lerp", following{tau}, params, target, n, target);
 }
 
 void rm_cuda_sum_parts(struct rm_backend *b, const float *parts, uint32_t count, size_t stride,

@@ -3,8 +3,7 @@
  * by level, so sums do not depend on the order of threads. */
 #include "learner/backend/cuda/draw.h"
 
-/* --- the whole tree
- * ---------------------------------------------------------------------------- */
+/* --- the whole tree -------------------------------------------------------------------------- */
 
 static __global__ void add_up_level(struct rm_device_tree t, uint32_t l)
 {
@@ -117,8 +116,7 @@ void rm_cuda_enter(struct rm_cuda *c, const struct rm_device_sampler *d)
     RM_RUN(c, enter_rows, 1, RM_DRAW_THREADS, *d);
 }
 
-/* --- priorities of errors
- * ---------------------------------------------------------------------- */
+/* --- priorities of errors -------------------------------------------------------------------- */
 
 /* p^alpha; with an error that is not finite, the item gets the priority of a new one. */
 static __device__ double priority_of(const struct rm_device_tree &t, float error, double largest)

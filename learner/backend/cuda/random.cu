@@ -48,7 +48,7 @@ RM_INLINE void philox(const struct coordinates &at, uint32_t block, uint32_t w[4
 RM_INLINE void box_muller(uint32_t radius, uint32_t angle, float *x, float *y)
 {
     const float u = ((float)(int32_t)(radius >> 1) + 0.5f) * 0x1p-31f;
-    const float r = sqrtf(-2.0f * rm_log(u));
+    const float r = sqrtf(-2.0f * rm_log_of(u));
     float s, c;
     rm_sincos_of_turn(angle, &s, &c);
     *x = r * c;

@@ -11,8 +11,7 @@ extern "C" {
 #define ENDED       (RM_ENV_TERMINATED | RM_ENV_TRUNCATED | RM_ENV_DEAD)
 #define UNJOINED    (RM_ENV_FIRST | RM_ENV_VOID | RM_ENV_DEAD)
 
-/* --- the beginning of a rollout
- * ---------------------------------------------------------------- */
+/* --- the beginning of a rollout -------------------------------------------------------------- */
 
 __global__ static void first_row(struct rm_device_worlds d)
 {
@@ -92,8 +91,7 @@ void rm_cuda_worlds_draw(struct rm_backend *b, const struct rm_device_worlds *d,
     RM_RUN(c, draw_actions, rm_cuda_blocks(c, d->worlds, ROW_THREADS), ROW_THREADS, *d, *k);
 }
 
-/* --- the end of a rollout
- * ---------------------------------------------------------------------- */
+/* --- the end of a rollout -------------------------------------------------------------------- */
 
 /* Number of the block's earlier threads that say yes, and of all. */
 __device__ static uint32_t before(bool yes, uint32_t *room, uint32_t *all)

@@ -103,83 +103,59 @@ __global__ void write_slots(struct tokens t, const uint32_t *spans, uint32_t *sl
 
 /* --- rows of samples ------------------------------------------------------------------------- */
 
-struct averaging {
+/* The mean of a sample's rows, or the first. */
+struct taking_one {
+    struct rm_spans s;
     const float *x;
-    const uint32_t *spans;
     uint32_t n;
+    bool mean;
     float *y;
     __device__ void at(size_t sample, uint32_t i) const
     {
-        const struct rm_span s = rm_span_of_sample(spans, (uint32_t)sample);
-        const float *from = x + (size_t)s.from * n + i, share = 1.0f / (float)s.rows;
+        const struct rm_span of = rm_span_of_sample(s.spans, (uint32_t)sample);
+        const float *from = x + (size_t)of.from * n + i;
+        const uint32_t rows = mean ? of.rows : min(of.rows, 1u);
+        const float share = 1.0f / (float)rows;
         float sum = 0.0f;
-        for (uint32_t r = 0; r < s.rows; r++)
+        for (uint32_t r = 0; r < rows; r++)
             sum += from[(size_t)r * n];
-        y[sample * n + i] = s.rows ? sum * share : 0.0f;
+        y[sample * n + i] = rows ? sum * share : 0.0f;
     }
 };
 
-struct averaging_back {
+struct taking_one_back {
+    struct rm_spans s;
     const float *dy;
-    const uint32_t *spans;
-    uint32_t batch, n;
-    float *dx;
-    __device__ void at(size_t r, uint32_t i) const
-    {
-        const struct rm_span s = rm_span_of_row(spans, batch, r);
-        dx[r * n + i] =
-            s.sample < batch ? 1.0f / (float)s.rows * dy[(size_t)s.sample * n + i] : 0.0f;
-    }
-};
-
-struct taking_first {
-    const float *x;
-    const uint32_t *spans;
     uint32_t n;
-    float *y;
-    __device__ void at(size_t sample, uint32_t i) const
-    {
-        const struct rm_span s = rm_span_of_sample(spans, (uint32_t)sample);
-        y[sample * n + i] = s.rows ? x[(size_t)s.from * n + i] : 0.0f;
-    }
-};
-
-struct taking_first_back {
-    const float *dy;
-    const uint32_t *spans;
-    uint32_t batch, n;
+    bool mean;
     float *dx;
     __device__ void at(size_t r, uint32_t i) const
     {
-        const struct rm_span s = rm_span_of_row(spans, batch, r);
-        dx[r * n + i] = s.sample < batch && s.from == r ? dy[(size_t)s.sample * n + i] : 0.0f;
+        const struct rm_span of = rm_span_of_row(s.spans, s.batch, r);
+        const float share = mean ? 1.0f / (float)of.rows : 1.0f;
+        dx[r * n + i] = of.sample < s.batch && (mean || of.from == r)
+                            ? share * dy[(size_t)of.sample * n + i]
+                            : 0.0f;
     }
 };
 
-/* Copies rows to their places in y, which was cleared. */
+/* Copies rows to their places in y, which was cleared; or from there. */
 struct spreading {
+    struct rm_spans s;
     const float *x;
-    const uint32_t *spans, *slots;
-    uint32_t batch, places, n;
+    uint32_t n;
+    bool back;
     float *y;
     __device__ void at(size_t r, uint32_t i) const
     {
-        const struct rm_span s = rm_span_of_row(spans, batch, r);
-        if (s.sample < batch)
-            y[((size_t)s.sample * places + slots[r]) * n + i] = x[r * n + i];
-    }
-};
-
-struct spreading_back {
-    const float *dy;
-    const uint32_t *spans, *slots;
-    uint32_t batch, places, n;
-    float *dx;
-    __device__ void at(size_t r, uint32_t i) const
-    {
-        const struct rm_span s = rm_span_of_row(spans, batch, r);
-        dx[r * n + i] =
-            s.sample < batch ? dy[((size_t)s.sample * places + slots[r]) * n + i] : 0.0f;
+        const struct rm_span of = rm_span_of_row(s.spans, s.batch, r);
+        const bool there = of.sample < s.batch;
+        const size_t row = r * n + i;
+        const size_t place = there ? ((size_t)of.sample * s.places + s.slots[r]) * n + i : 0;
+        if (back)
+            y[row] = there ? x[place] : 0.0f;
+        else if (there)
+            y[place] = x[row];
     }
 };
 
@@ -239,49 +215,33 @@ void rm_cuda_find_spans(struct rm_backend *b, const void *x, uint32_t batch,
     RM_RUN(c, write_slots, blocks, WARPS * 32, t, spans, slots);
 }
 
-void rm_cuda_span_mean(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
-                       uint32_t n, float *y)
+void rm_cuda_span_one(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
+                      bool mean, float *y)
 {
-    rm_map(rm_cuda_of(b), "span_mean", averaging{x, spans, n, y}, (size_t)batch, n);
+    rm_map(rm_cuda_of(b), "span_one", taking_one{*s, x, n, mean, y}, (size_t)s->batch, n);
 }
 
-void rm_cuda_span_mean_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                          uint32_t batch, uint32_t rows, uint32_t n, float *dx)
+void rm_cuda_span_one_dx(struct rm_backend *b, const struct rm_spans *s, const float *dy,
+                         uint32_t n, bool mean, float *dx)
 {
-    const averaging_back op = {dy, spans, batch, n, dx};
-    rm_map(rm_cuda_of(b), "span_mean_dx", op, (size_t)rows, n);
-}
-
-void rm_cuda_span_first(struct rm_backend *b, const float *x, const uint32_t *spans, uint32_t batch,
-                        uint32_t n, float *y)
-{
-    rm_map(rm_cuda_of(b), "span_first", taking_first{x, spans, n, y}, (size_t)batch, n);
-}
-
-void rm_cuda_span_first_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                           uint32_t batch, uint32_t rows, uint32_t n, float *dx)
-{
-    const taking_first_back op = {dy, spans, batch, n, dx};
-    rm_map(rm_cuda_of(b), "span_first_dx", op, (size_t)rows, n);
+    rm_map(rm_cuda_of(b), "span_one_dx", taking_one_back{*s, dy, n, mean, dx}, (size_t)s->rows, n);
 }
 
 /* Launched for as many rows as there are places; rows that do not exist do nothing. */
-void rm_cuda_spread(struct rm_backend *b, const float *x, const uint32_t *spans,
-                    const uint32_t *slots, uint32_t batch, uint32_t places, uint32_t n, float *y)
+void rm_cuda_spread(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
+                    float *y)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    const size_t rows = (size_t)batch * places;
+    const size_t rows = (size_t)s->batch * s->places;
     if (rm_cuda_ready(c) && rows && n)
         RM_CUDA(c, cudaMemsetAsync(y, 0, rows * n * sizeof *y, rm_cuda_stream(c)));
-    rm_map(c, "spread", spreading{x, spans, slots, batch, places, n, y}, rows, n);
+    rm_map(c, "spread", spreading{*s, x, n, false, y}, rows, n);
 }
 
-void rm_cuda_spread_dx(struct rm_backend *b, const float *dy, const uint32_t *spans,
-                       const uint32_t *slots, uint32_t batch, uint32_t rows, uint32_t places,
-                       uint32_t n, float *dx)
+void rm_cuda_spread_dx(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
+                       float *dx)
 {
-    const spreading_back op = {dy, spans, slots, batch, places, n, dx};
-    rm_map(rm_cuda_of(b), "spread_dx", op, (size_t)rows, n);
+    rm_map(rm_cuda_of(b), "spread_dx", spreading{*s, dy, n, true, dx}, (size_t)s->rows, n);
 }
 
 void rm_cuda_pointer(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y)

@@ -18,17 +18,13 @@ int rm_compile_activation(struct rm_compiler *c, const struct rm_layer_config *l
     return 0;
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     p->ops->activate(p->b, s->act, rows->x, rm_rows_of(p, &s->out) * s->out.features, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     if (rows->dx)
         p->ops->activate_dx(p->b, s->act, rows->x, rows->y, rows->dy,
                             rm_rows_of(p, &s->out) * s->out.features, rows->dx);

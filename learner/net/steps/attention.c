@@ -50,9 +50,9 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .rows = (uint32_t)rm_rows_of(p, &s->in)};
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const struct rm_attention a = attention_of(p, s);
     size_t n = rm_rows_of(p, &s->in), at = rm_kept_at(p, &s->in);
     float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
@@ -63,9 +63,9 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
                            rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const struct rm_attention a = attention_of(p, s);
     size_t n = rm_rows_of(p, &s->in);
     rm_net_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], b->kept[O],

@@ -72,9 +72,9 @@ static void prepare(const struct rm_pass *p, const struct rm_step *s, struct rm_
     b->fresh = true;
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const struct rm_conv conv = rm_step_conv(p->w, s);
     uint32_t n = (uint32_t)rm_rows_of(p, &s->out);
     float *pre = b->pre ? b->pre + rm_kept_at(p, &s->out) * s->out.features : NULL;
@@ -85,9 +85,9 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
         p->ops->activate(p->b, s->act, pre, (size_t)n * s->out.features, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const struct rm_conv conv = rm_step_conv(p->w, s);
     uint32_t n = (uint32_t)rm_rows_of(p, &s->out);
     if (b->compact && s->act != RM_ACT_NONE)

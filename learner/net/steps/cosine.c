@@ -40,9 +40,9 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
                              (size_t)w->max_batch * s->in.features);
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     uint32_t q = p->input->quantiles, n = s->product[0].in;
     size_t many = rm_rows_of(p, &s->out), kept = rm_kept_at(p, &s->out);
     float *cosines = b->kept[COSINES] + kept * n, *phi = b->kept[PHI] + kept * s->out.features;
@@ -51,9 +51,9 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
     p->ops->broadcast_mul(p->b, rows->x, phi, p->states, q, s->out.features, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     p->ops->broadcast_mul_dx(p->b, rows->x, b->kept[PHI], rows->dy, p->states, p->input->quantiles,
                              s->out.features, rows->dx ? rows->dx : b->kept[UNASKED],
                              b->kept[PHI_GRADIENT]);

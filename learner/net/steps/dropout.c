@@ -26,17 +26,13 @@ static void drop(const struct rm_pass *p, const struct rm_step *s, const float *
                     (float)s->layer.rate, first, n, x, y);
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     drop(p, s, rows->x, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     if (rows->dx)
         drop(p, s, rows->dy, rows->dx);
 }

@@ -116,11 +116,9 @@ static void relate_back(const struct rm_pass *p, const struct rm_step *s,
                       p->grads + s->weight);
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_embedding e = shape_of(p, s);
-    (void)b;
     if (s->layer.columns) {
         relate(p, s, rows);
         return;
@@ -128,11 +126,9 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
     p->ops->embed(p->b, &e, (const int32_t *)(const void *)rows->x, p->params + s->weight, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_embedding e = shape_of(p, s);
-    (void)b;
     if (s->layer.columns) {
         relate_back(p, s, rows);
         return;

@@ -3,20 +3,16 @@
 
 /* --- dueling --------------------------------------------------------------------------------- */
 
-static void duel(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                 const struct rm_rows *rows)
+static void duel(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_net_shape *shape = &p->w->net->shape;
-    (void)b;
     p->ops->dueling(p->b, rows->x, (uint32_t)rm_rows_of(p, &s->out), shape->actions,
                     shape->outputs_per_action, rows->y);
 }
 
-static void duel_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                      const struct rm_rows *rows)
+static void duel_back(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_net_shape *shape = &p->w->net->shape;
-    (void)b;
     p->ops->dueling_dx(p->b, rows->dy, (uint32_t)rm_rows_of(p, &s->out), shape->actions,
                        shape->outputs_per_action, rows->dx);
 }
@@ -26,20 +22,16 @@ const struct rm_step_ops rm_dueling_step = {
 
 /* --- side by side ---------------------------------------------------------------------------- */
 
-static void join(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                 const struct rm_rows *rows)
+static void join(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     uint32_t left = s->in.features;
-    (void)b;
     p->ops->join(p->b, rows->x, rows->other, rm_rows_of(p, &s->out), left, s->out.features - left,
                  rows->y);
 }
 
-static void split(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                  const struct rm_rows *rows)
+static void split(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     uint32_t left = s->in.features;
-    (void)b;
     if (!rows->dx && !rows->d_other)
         return;
     p->ops->split(p->b, rows->dy, rm_rows_of(p, &s->out), left, s->out.features - left, rows->dx,
@@ -51,11 +43,9 @@ const struct rm_step_ops rm_join_step = {
 
 /* --- normalised inputs ----------------------------------------------------------------------- */
 
-static void normalize(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                      const struct rm_rows *rows)
+static void normalize(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_net *net = p->w->net;
-    (void)b;
     p->ops->normalize(p->b, rows->x, p->params + net->input_mean, p->params + net->input_scale,
                       (float)net->config.observation_clip, rm_rows_of(p, &s->out), s->out.features,
                       rows->y);
@@ -63,10 +53,9 @@ static void normalize(const struct rm_pass *p, const struct rm_step *s, struct r
 
 /* Gradients do not move the moments: theirs are zeros, so that the arena's gradient is complete. */
 static void normalize_back(const struct rm_pass *p, const struct rm_step *s,
-                           struct rm_step_buffers *b, const struct rm_rows *rows)
+                           const struct rm_rows *rows)
 {
     const struct rm_net *net = p->w->net;
-    (void)b;
     (void)rows;
     p->ops->fill(p->b, 0.0f, s->out.features, p->grads + net->input_mean);
     p->ops->fill(p->b, 0.0f, s->out.features, p->grads + net->input_scale);

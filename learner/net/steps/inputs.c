@@ -12,29 +12,24 @@ _Static_assert(RM_TOKEN_PIECES_MAX == RM_INPUTS_MAX, "a piece for each input");
 
 /* --- cutting --------------------------------------------------------------------------------- */
 
-static void head(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                 const struct rm_rows *rows)
+static void head(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     p->ops->split(p->b, rows->x, rm_rows_of(p, &s->out), s->out.features,
                   s->in.features - s->out.features, rows->y, NULL);
 }
 
-static void tail(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                 const struct rm_rows *rows)
+static void tail(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     p->ops->split(p->b, rows->x, rm_rows_of(p, &s->out), s->in.features - s->out.features,
                   s->out.features, NULL, rows->y);
 }
 
 /* The gradient of an observation is not needed. */
-static void no_gradient(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+static void no_gradient(const struct rm_pass *p, const struct rm_step *s,
                         const struct rm_rows *rows)
 {
     (void)p;
     (void)s;
-    (void)b;
     (void)rows;
 }
 

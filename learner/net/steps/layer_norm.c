@@ -19,21 +19,19 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
            rm_workspace_want(w, true, &b->kept[RSTD], rows);
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     size_t at = rm_kept_at(p, &s->out);
     p->ops->layer_norm(p->b, rows->x, p->params + s->weight, p->params + s->bias,
                        (uint32_t)rm_rows_of(p, &s->out), s->out.features, rows->y,
-                       b->kept[MEAN] + at, b->kept[RSTD] + at);
+                       rows->own->kept[MEAN] + at, rows->own->kept[RSTD] + at);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    p->ops->layer_norm_dx(p->b, rows->x, p->params + s->weight, b->kept[MEAN], b->kept[RSTD],
-                          rows->dy, (uint32_t)rm_rows_of(p, &s->out), s->out.features, rows->dx,
-                          p->grads + s->weight, p->grads + s->bias);
+    p->ops->layer_norm_dx(p->b, rows->x, p->params + s->weight, rows->own->kept[MEAN],
+                          rows->own->kept[RSTD], rows->dy, (uint32_t)rm_rows_of(p, &s->out),
+                          s->out.features, rows->dx, p->grads + s->weight, p->grads + s->bias);
 }
 
 static void init(const struct rm_net *net, const struct rm_step *s, float *params,

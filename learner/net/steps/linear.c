@@ -12,9 +12,9 @@ int rm_compile_linear(struct rm_compiler *c, const struct rm_layer_config *layer
     return 0;
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const struct rm_net_product *m = &s->product[0];
     size_t n = rm_rows_of(p, &s->out);
     if (!b->pre) {
@@ -26,11 +26,10 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_
     p->ops->activate(p->b, s->act, pre, n * m->out, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    rm_step_through_activation(p, s, b, rows->dy);
-    rm_net_product_backward(p, &s->product[0], &b->product[0], rows->x, rows->dy,
+    rm_step_through_activation(p, s, rows->own, rows->dy);
+    rm_net_product_backward(p, &s->product[0], &rows->own->product[0], rows->x, rows->dy,
                             rm_rows_of(p, &s->out), rows->dx);
 }
 

@@ -32,9 +32,9 @@ static bool deviation_buffers(struct rm_net_workspace *w, const struct rm_step *
 /* A layer norm whose scale is zero is its shift alone, in every row, and the gradient of that is
  * the sum over rows: so no backend needs an operation for it. What it normalises is the head's
  * result, which has as many numbers or more. */
-static void deviate(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void deviate(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const uint32_t reals = p->w->net->shape.reals;
     const size_t n = rm_rows_of(p, &s->out), at = rm_kept_at(p, &s->out);
     p->ops->layer_norm(p->b, rows->x, b->kept[ZEROS], p->params + s->bias, (uint32_t)n, reals,
@@ -43,8 +43,9 @@ static void deviate(const struct rm_pass *p, const struct rm_step *s, struct rm_
 }
 
 static void deviate_back(const struct rm_pass *p, const struct rm_step *s,
-                         struct rm_step_buffers *b, const struct rm_rows *rows)
+                         const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const uint32_t reals = p->w->net->shape.reals;
     const size_t n = rm_rows_of(p, &s->out);
     p->ops->split(p->b, rows->dy, n, s->in.features, reals, rows->dx, b->kept[D_REPEATED]);
@@ -77,19 +78,15 @@ void rm_compile_action(struct rm_compiler *c)
     s->trains = true; /* its own gradient is asked for */
 }
 
-static void act(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                const struct rm_rows *rows)
+static void act(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const uint32_t acts = p->w->net->shape.acts;
-    (void)b;
     p->ops->join(p->b, rows->x, p->input->action + (size_t)p->first * acts, rm_rows_of(p, &s->out),
                  s->in.features, acts, rows->y);
 }
 
-static void act_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void act_back(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     if (rows->dx || p->input->d_action)
         p->ops->split(p->b, rows->dy, rm_rows_of(p, &s->out), s->in.features, p->w->net->shape.acts,
                       rows->dx, p->input->d_action);

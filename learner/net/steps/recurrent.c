@@ -132,9 +132,9 @@ static uint32_t together(const struct rm_pass *p, uint32_t steps, uint32_t lanes
     return p->ops->linear_dw_add && most < steps ? most : steps;
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     bool lstm = s->kind == RM_STEP_LSTM;
     uint32_t n = s->out.features, steps = steps_of(p), lanes = lanes_of(p);
     uint32_t gates = gates_of(s), kept = kept_gates_of(s), some = together(p, steps, lanes);
@@ -225,9 +225,9 @@ static void weights_back(const struct rm_pass *p, const struct rm_step *s,
         memcpy(p->grads + hh->bias, p->grads + ih->bias, ih->out * sizeof *p->grads);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     bool lstm = s->kind == RM_STEP_LSTM;
     uint32_t n = s->out.features, steps = steps_of(p), lanes = lanes_of(p);
     uint32_t some = together(p, steps, lanes);

@@ -24,18 +24,14 @@ int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *lay
     return 0;
 }
 
-static void forward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                    const struct rm_rows *rows)
+static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
     p->ops->add(p->b, rows->x, rows->other, rm_rows_of(p, &s->out) * s->out.features, rows->y);
 }
 
-static void backward(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                     const struct rm_rows *rows)
+static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     size_t n = rm_rows_of(p, &s->out) * s->out.features;
-    (void)b;
     if (rows->dx)
         rm_copy_floats(p, rows->dx, rows->dy, n);
     if (rows->d_other)

@@ -39,22 +39,28 @@ void rm_compile_tokens(struct rm_compiler *c, const struct rm_token_set *set)
     rm_compile_step(c, RM_STEP_TOKENS, out);
 }
 
-static void leave_out(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                      const struct rm_rows *rows)
+static struct rm_spans spans_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    (void)b;
-    p->ops->spread_dx(p->b, rows->x, rm_spans_of(p, &s->out), rm_slots_of(p, &s->out), p->states,
-                      (uint32_t)rm_rows_of(p, &s->out), s->out.tokens, s->out.features, rows->y);
+    return (struct rm_spans){.spans = rm_spans_of(p, form),
+                             .slots = rm_slots_of(p, form),
+                             .batch = p->states,
+                             .places = form->tokens,
+                             .rows = (uint32_t)rm_rows_of(p, form)};
+}
+
+static void leave_out(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
+{
+    const struct rm_spans of = spans_of(p, &s->out);
+    p->ops->spread_dx(p->b, &of, rows->x, s->out.features, rows->y);
 }
 
 /* The gradients of an observation and of its moments are not needed. */
 static void leave_out_back(const struct rm_pass *p, const struct rm_step *s,
-                           struct rm_step_buffers *b, const struct rm_rows *rows)
+                           const struct rm_rows *rows)
 {
-    (void)b;
+    const struct rm_spans of = spans_of(p, &s->out);
     if (rows->dx)
-        p->ops->spread(p->b, rows->dy, rm_spans_of(p, &s->out), rm_slots_of(p, &s->out), p->states,
-                       s->out.tokens, s->out.features, rows->dx);
+        p->ops->spread(p->b, &of, rows->dy, s->out.features, rows->dx);
 }
 
 const struct rm_step_ops rm_tokens_step = {
@@ -69,27 +75,24 @@ void rm_compile_spread(struct rm_compiler *c)
         rm_compile_step(c, RM_STEP_SPREAD, state_form(&in, in.features * in.tokens));
 }
 
-static void spread(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                   const struct rm_rows *rows)
+static void spread(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
-    p->ops->spread(p->b, rows->x, rm_spans_of(p, &s->in), rm_slots_of(p, &s->in), p->states,
-                   s->in.tokens, s->in.features, rows->y);
+    const struct rm_spans of = spans_of(p, &s->in);
+    p->ops->spread(p->b, &of, rows->x, s->in.features, rows->y);
 }
 
-static void spread_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
+static void spread_back(const struct rm_pass *p, const struct rm_step *s,
                         const struct rm_rows *rows)
 {
-    (void)b;
+    const struct rm_spans of = spans_of(p, &s->in);
     if (rows->dx)
-        p->ops->spread_dx(p->b, rows->dy, rm_spans_of(p, &s->in), rm_slots_of(p, &s->in), p->states,
-                          (uint32_t)rm_rows_of(p, &s->in), s->in.tokens, s->in.features, rows->dx);
+        p->ops->spread_dx(p->b, &of, rows->dy, s->in.features, rows->dx);
 }
 
 const struct rm_step_ops rm_spread_step = {
     .name = "spread", .forward = spread, .backward = spread_back};
 
-/* --- mean ------------------------------------------------------------------------------------ */
+/* --- the mean, or the first ------------------------------------------------------------------ */
 
 int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer)
 {
@@ -101,51 +104,29 @@ int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *la
     return 0;
 }
 
-static void mean(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                 const struct rm_rows *rows)
-{
-    (void)b;
-    p->ops->span_mean(p->b, rows->x, rm_spans_of(p, &s->in), p->states, s->out.features, rows->y);
-}
-
-static void mean_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                      const struct rm_rows *rows)
-{
-    (void)b;
-    if (rows->dx)
-        p->ops->span_mean_dx(p->b, rows->dy, rm_spans_of(p, &s->in), p->states,
-                             (uint32_t)rm_rows_of(p, &s->in), s->out.features, rows->dx);
-}
-
-const struct rm_step_ops rm_mean_pool_step = {
-    .name = "mean_pool", .forward = mean, .backward = mean_back};
-
-/* --- the first ------------------------------------------------------------------------------- */
-
 /* The first token of each sample, which is never padding if there is a pointer. */
 void rm_compile_first(struct rm_compiler *c)
 {
     rm_compile_step(c, RM_STEP_FIRST, state_form(&c->place.form, c->place.form.features));
 }
 
-static void first(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                  const struct rm_rows *rows)
+static void one(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
-    p->ops->span_first(p->b, rows->x, rm_spans_of(p, &s->in), p->states, s->out.features, rows->y);
+    const struct rm_spans of = spans_of(p, &s->in);
+    p->ops->span_one(p->b, &of, rows->x, s->out.features, s->kind == RM_STEP_MEAN_POOL, rows->y);
 }
 
-static void first_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                       const struct rm_rows *rows)
+static void one_back(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    (void)b;
+    const struct rm_spans of = spans_of(p, &s->in);
     if (rows->dx)
-        p->ops->span_first_dx(p->b, rows->dy, rm_spans_of(p, &s->in), p->states,
-                              (uint32_t)rm_rows_of(p, &s->in), s->out.features, rows->dx);
+        p->ops->span_one_dx(p->b, &of, rows->dy, s->out.features, s->kind == RM_STEP_MEAN_POOL,
+                            rows->dx);
 }
 
-const struct rm_step_ops rm_first_step = {
-    .name = "first", .forward = first, .backward = first_back};
+const struct rm_step_ops rm_mean_pool_step = {
+    .name = "mean_pool", .forward = one, .backward = one_back};
+const struct rm_step_ops rm_first_step = {.name = "first", .forward = one, .backward = one_back};
 
 /* --- pointer --------------------------------------------------------------------------------- */
 
@@ -197,19 +178,18 @@ static struct rm_pointer pointer_of(const struct rm_pass *p, const struct rm_ste
                                .rows = (uint32_t)rm_rows_of(p, &s->in)};
 }
 
-static void point(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                  const struct rm_rows *rows)
+static void point(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_pointer pointer = pointer_of(p, s);
-    float *items = b->kept[ITEMS] + rm_kept_at(p, &s->in) * pointer.units;
-    rm_net_product_forward(p, &s->product[0], &b->product[0], rows->x, rm_rows_of(p, &s->in),
-                           RM_ACT_NONE, items);
+    float *items = rows->own->kept[ITEMS] + rm_kept_at(p, &s->in) * pointer.units;
+    rm_net_product_forward(p, &s->product[0], &rows->own->product[0], rows->x,
+                           rm_rows_of(p, &s->in), RM_ACT_NONE, items);
     p->ops->pointer(p->b, &pointer, items, rows->y);
 }
 
-static void point_back(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b,
-                       const struct rm_rows *rows)
+static void point_back(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    struct rm_step_buffers *b = rows->own;
     const struct rm_pointer pointer = pointer_of(p, s);
     p->ops->pointer_dx(p->b, &pointer, b->kept[ITEMS], rows->dy, b->kept[D_ITEMS]);
     rm_net_product_backward(p, &s->product[0], &b->product[0], rows->x, b->kept[D_ITEMS],

@@ -205,8 +205,9 @@ static void means(void **state)
     const float x[3][UNITS] = {{1, 2, 3}, {3, 6, 1}, {7, 8, 9}},
                 dy[3][UNITS] = {{2, 4, 6}, {1}, {5}};
     float y[3][UNITS], dx[3][UNITS];
-    b->ops->span_mean(b, x[0], spans, 3, UNITS, y[0]);
-    b->ops->span_mean_dx(b, dy[0], spans, 3, 3, UNITS, dx[0]);
+    const struct rm_spans of = {.spans = spans, .batch = 3, .rows = 3};
+    b->ops->span_one(b, &of, x[0], UNITS, true, y[0]);
+    b->ops->span_one_dx(b, &of, dy[0], UNITS, true, dx[0]);
     const float want[3][UNITS] = {{2, 4, 2}, {0, 0, 0}, {7, 8, 9}};
     const float dwant[3][UNITS] = {{1, 2, 3}, {1, 2, 3}, {5, 0, 0}};
     assert_memory_equal(y, want, sizeof want);

@@ -1,5 +1,6 @@
 #include "actor/actor.h"
 
+#include "actor/stages.h"
 #include "actor/stepping.h"
 #include "config/config.h"
 #include "config/traits.h"
@@ -23,6 +24,8 @@ struct rm_actor {
     struct rm_board_worker *slot;
     struct rm_phase_clock clock;
     struct rm_stepping stepping;
+    struct rm_stages stages;
+    struct rm_world_config world; /* of the stage */
     struct rm_ring *rings[RM_BOARD_POLICIES];
     struct rm_wake learner[RM_BOARD_POLICIES];
     struct rm_wake evaluator;
@@ -57,6 +60,7 @@ static void agent_finished(void *self, uint32_t agent, uint32_t world,
     struct rm_board_agent *board = &actor->session->board.agents[agent];
 
     (void)world;
+    rm_stages_episode(&actor->stages, agent, episode);
     rm_scores_add(&board->scores, episode->score);
     rm_scores_add(&board->lengths, episode->steps);
     for (uint32_t f = 0; episode->figures && f < actor->session->plan.figures; f++)
@@ -238,6 +242,18 @@ static void account(struct rm_actor *actor)
     tell_steps(actor);
 }
 
+/* The next step goes into the worlds of another stage. */
+static int change_stage(struct rm_actor *actor, struct rm_error *error)
+{
+    uint64_t seed;
+    rm_stages_change(&actor->stages);
+    const int rc =
+        rm_stages_world(&actor->stages, actor->stepping.seed, &actor->world, &seed, error);
+    if (rc == 0)
+        rm_stepping_change(&actor->stepping, &actor->world, seed);
+    return rc;
+}
+
 static int make_step(struct rm_actor *actor, struct rm_error *error)
 {
     struct rm_stepping *stepping = &actor->stepping;
@@ -245,9 +261,14 @@ static int make_step(struct rm_actor *actor, struct rm_error *error)
 
     if (!stepping->started && (rc = rm_stepping_begin(stepping, error)) < 0)
         return rc;
+    if ((actor->stages.units ? rm_stages_differ(&actor->stages)
+                             : rm_stages_follow(&actor->stages)) &&
+        (rc = change_stage(actor, error)) < 0)
+        return rc;
     count_lag(actor);
     if ((rc = rm_stepping_step(stepping, error)) < 0)
         return rc;
+    rm_stages_changed(&actor->stages);
     account(actor);
     return 1;
 }
@@ -310,6 +331,7 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
             return 0;
         actor->in_round = true;
         actor->round = round;
+        rm_stages_begin_unit(&actor->stages, round);
         actor->round_steps = steps_made(actor, round);
     }
     if (actor->round_steps < actor->round_rows) {
@@ -414,6 +436,9 @@ static int work_rollouts(struct rm_actor *actor, struct rm_error *error)
             return 0;
     if (budget_spent(actor))
         return finish(actor);
+    const uint64_t rows = rows_answered(actor, 0);
+    if (rows % actor->rollout_rows == 0)
+        rm_stages_begin_unit(&actor->stages, rows / actor->rollout_rows);
     return rm_stepping_has_credit(&actor->stepping) ? make_step(actor, error) : 0;
 }
 
@@ -447,6 +472,7 @@ static uint64_t seed_of(uint64_t seed, uint64_t generation, uint32_t index)
 void rm_actor_state(struct rm_actor *actor, struct rm_state *state)
 {
     rm_stepping_state(&actor->stepping, state);
+    rm_stages_state(&actor->stages, state);
 }
 
 /* This actor's state in the checkpoint; NULL if there is none, or if its worlds could not be
@@ -571,6 +597,17 @@ static int create(struct rm_actor *actor, struct rm_error *error)
     actor->rollout_rows = traits->rollout ? e->rollout.steps : 0;
     actor->round_rows = traits->rollout ? e->rollout.steps : e->run.round_steps;
     actor->in_rounds = e->mode != RM_MODE_FREE && !traits->synchronous;
+    if ((rc = rm_stages_create(&actor->stages, s, actor->index,
+                               actor->in_rounds || actor->synchronous, error)) < 0)
+        return rc;
+    uint64_t world_seed = options.seed;
+    if (actor->stages.count) {
+        if ((rc = rm_stages_world(&actor->stages, options.seed, &actor->world, &world_seed,
+                                  error)) < 0)
+            return rc;
+        options.world = &actor->world;
+        options.world_seed = &world_seed;
+    }
     /* Rounded up, so that the actors together reach the run's budget. */
     actor->budget = (e->run.steps * worlds + e->actor.worlds - 1) / e->actor.worlds;
     rc = rm_stepping_create(&actor->stepping, e, &s->plan, &options, error);
@@ -624,5 +661,6 @@ void rm_actor_destroy(struct rm_actor *actor)
     rm_saver_end(&actor->saver);
     if (actor->stepping.experiment)
         rm_stepping_destroy(&actor->stepping);
+    rm_stages_destroy(&actor->stages);
     free(actor);
 }

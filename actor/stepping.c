@@ -23,6 +23,8 @@
 #define DIRECT_WORLDS            64u
 #define DIRECT_EXPLORERS(worlds) ((worlds) / 8)
 
+static int check_description(const struct rm_stepping *s, struct rm_error *error);
+
 /* --- rows ------------------------------------------------------------------------------------ */
 
 static void enter(struct rm_stepping *s, enum rm_phase phase)
@@ -580,10 +582,87 @@ static int step_groups(struct rm_stepping *s, bool exploring, struct rm_error *e
     return 0;
 }
 
+/* --- other worlds ---------------------------------------------------------------------------- */
+
+void rm_stepping_change(struct rm_stepping *s, const struct rm_world_config *world, uint64_t seed)
+{
+    s->next = world;
+    s->next_seed = seed;
+}
+
+/* What stands in the rows is the last that is seen of each episode. One that has just begun is left
+ * out: a row cannot be the first and the last. */
+static void cut_episodes(struct rm_stepping *s)
+{
+    for (uint32_t a = 0; a < s->spec->agents; a++) {
+        uint8_t *flags = s->buffers[a].flags;
+        for (uint32_t w = 0; w < s->worlds; w++) {
+            const bool first = flags[w] & RM_ENV_FIRST;
+            if (flags[w] & ~RM_ENV_FIRST)
+                continue;
+            flags[w] = first ? RM_ENV_DEAD : RM_ENV_TRUNCATED;
+            for (uint32_t f = 0; !first && f < s->spec->figures; f++)
+                s->buffers[a].figures[(size_t)w * s->spec->figures + f] = NAN;
+        }
+    }
+}
+
+static int replace_worlds(struct rm_stepping *s, struct rm_error *error)
+{
+    const uint32_t figures = s->spec->figures;
+    rm_watch_enter(&s->watch, RM_WATCH_CLOSE);
+    s->world.ops->close(s->env);
+    rm_watch_leave();
+    s->env = NULL;
+    int rc = rm_world_create(&s->world, s->next, s->next_seed, s->first_world, s->worlds, &s->env,
+                             error);
+    if (rc < 0)
+        return rc;
+    s->spec = s->world.ops->describe(s->env);
+    s->groups = s->shared && s->world.groups ? s->world.groups->count(s->env) : 1;
+    s->watch.world = s->spec->name;
+    s->watch.seed = s->next_seed;
+    s->arrivals.spec = s->spec;
+    if (s->spec->agents != s->plan->agents || s->spec->phases != 1 || s->spec->figures != figures)
+        return rm_fail(error, -EPROTO, "world %s: looks different with other options",
+                       s->spec->name);
+    for (uint32_t p = 0; p < s->plan->policies; p++)
+        s->policies[p].kind = &s->spec->agent[s->plan->policy[p].agent[0]];
+    return check_description(s, error);
+}
+
+static int step_into_others(struct rm_stepping *s, struct rm_error *error)
+{
+    int rc = 0, g;
+
+    for (uint32_t left = s->groups > 1 ? (1u << s->groups) - 1 : 0; left; left &= ~(1u << g))
+        if ((g = arrive(s, left, error)) < 0)
+            return g;
+    s->group = (struct rm_world_group){.worlds = s->worlds};
+    cut_episodes(s);
+    if ((rc = act_phase(s, 0, false, error)) < 0)
+        return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
+    close_rows(s, 0);
+    enter(s, RM_PHASE_ENVIRONMENT);
+    if ((rc = replace_worlds(s, error)) < 0 || (rc = open_rows(s, 0, error)) < 0)
+        return rc;
+    rm_watch_enter(&s->watch, RM_WATCH_RESET);
+    rc = s->world.ops->reset(s->env, s->buffers);
+    rm_watch_leave();
+    enter(s, RM_PHASE_OTHER);
+    if (rc < 0)
+        return world_failed(s, rc, "reset", error);
+    offer_rows(s);
+    s->next = NULL;
+    return 0;
+}
+
 int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
 {
     const bool exploring = begin_step(s);
-    const int rc = s->groups > 1 ? step_groups(s, exploring, error) : step_all(s, exploring, error);
+    const int rc = s->next         ? step_into_others(s, error)
+                   : s->groups > 1 ? step_groups(s, exploring, error)
+                                   : step_all(s, exploring, error);
 
     s->steps += rc == 0;
     return rc;
@@ -732,14 +811,15 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
         return rm_fail(error, -EINVAL, "sample.frame_stack: %u; at most %u", s->stack,
                        RM_STEPPING_STACK_MAX);
     const struct rm_world_config *world = o->world ? o->world : &e->world;
+    const uint64_t seed = o->world_seed ? *o->world_seed : o->seed;
     if ((rc = rm_world_open_configured(&s->world, world, error)) < 0 ||
-        (rc = rm_world_create(&s->world, world, o->seed, o->first_world, o->worlds, &s->env,
-                              error)) < 0)
+        (rc = rm_world_create(&s->world, world, seed, o->first_world, o->worlds, &s->env, error)) <
+            0)
         return rc;
     s->spec = s->world.ops->describe(s->env);
     s->groups = s->shared && s->world.groups ? s->world.groups->count(s->env) : 1;
     s->watch = (struct rm_watch){.world = s->spec->name,
-                                 .seed = o->seed,
+                                 .seed = seed,
                                  .first_world = o->first_world,
                                  .worlds = o->worlds,
                                  .steps = &s->steps,

@@ -71,6 +71,9 @@ struct rm_stepping {
     struct rm_world_group group; /* whose agents act */
     bool shared;                 /* rows are reserved and committed for readers */
     bool started;
+    const struct rm_world_config *next; /* the next step cuts all episodes and goes on in worlds of
+                                           this configuration; NULL: as it is */
+    uint64_t next_seed;
     uint64_t steps;          /* vector steps made */
     uint32_t *agent_counted; /* (agents) last vector step: their lanes whose answer counts */
     struct rm_stepping_policy *policies;
@@ -93,6 +96,7 @@ struct rm_stepping {
 struct rm_stepping_options {
     const struct rm_world_config *world; /* NULL: the experiment's */
     uint64_t seed;                       /* of worlds and of acting */
+    const uint64_t *world_seed;          /* of worlds, if it is another; NULL: `seed` */
     uint64_t first_world;                /* id of world 0 */
     uint64_t total_worlds;               /* of the run: makes lane ids */
     uint32_t worlds;
@@ -134,6 +138,12 @@ bool rm_stepping_state_whole(const struct rm_state *state);
 
 /* Points the worlds into the rows that were in hand. */
 int rm_stepping_reopen(struct rm_stepping *stepping, struct rm_error *error);
+
+/* The next vector step ends all episodes, as if their time were over, and begins new ones in worlds
+ * of another configuration and seed, which must look alike. Only for worlds with one phase. `world`
+ * is in use until that step has returned. */
+void rm_stepping_change(struct rm_stepping *stepping, const struct rm_world_config *world,
+                        uint64_t seed);
 
 /* One vector step: needs a beginning, weights and credit. Errors: the world's, and what it gave. */
 int rm_stepping_step(struct rm_stepping *stepping, struct rm_error *error);

@@ -108,6 +108,13 @@ static bool native_frames(experiment_t *e, char *text, size_t bytes)
                e->sample.frame_stack);
 }
 
+static bool native_stages(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && e->curriculum.stages &&
+           SAY("%u stages: worlds on a device (actor.device) keep their options; use none",
+               e->curriculum.stages);
+}
+
 static bool native_rewards(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->algorithm.normalize_rewards &&
@@ -181,6 +188,7 @@ static const struct rm_check rows[] = {
     {{"sample.frame_stack", "actor.device"},
      native_frames,
      "Worlds on a device have no frame stacks."},
+    {{"curriculum", "actor.device"}, native_stages, "Worlds on a device have no curriculum."},
     {{"algorithm.normalize_rewards", "actor.device"},
      native_rewards,
      "Rewards that stay on a device are not scaled."},

@@ -198,6 +198,28 @@ static inline struct rm_world_source rm_world_source(const struct rm_world_confi
                            : (struct rm_world_source){"world.name", w->name};
 }
 
+#define RM_STAGES_MAX     32
+#define RM_STAGE_NAME_MAX 128 /* of a figure, or of a figure and one of its words */
+
+/* When a stage of the curriculum is over: by the mean of a figure. */
+struct rm_stage_rule {
+    uint32_t over; /* of so many episodes, or a few more; 0: there is no rule */
+    bool high;     /* the mean is at least (back: above) the bound; else at most (back: below) */
+    double bound;
+    char figure[RM_STAGE_NAME_MAX]; /* "return", "length", a figure of the world, or FIGURE.WORD */
+    char agent[RM_TEXT_MAX];        /* "": the first */
+};
+
+struct rm_stage_config {
+    struct rm_stage_rule until, back; /* to the next stage, to the one before */
+};
+
+struct rm_curriculum_config {
+    uint32_t stages; /* 0: the world's options stay as they are */
+    struct rm_stage_config stage[RM_STAGES_MAX];
+    char json[RM_OPTIONS_TEXT_MAX]; /* the stages as configured; "": none */
+};
+
 struct rm_experiment {
     char name[RM_TEXT_MAX];
     uint64_t seed;
@@ -211,6 +233,7 @@ struct rm_experiment {
     } run;
 
     struct rm_world_config world;
+    struct rm_curriculum_config curriculum;
 
     struct {
         uint32_t count;              /* actor processes */

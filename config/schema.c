@@ -108,6 +108,21 @@ const struct rm_key rm_keys[] = {
              "Options of the world, by name: numbers, booleans, texts, paths and lists of these. "
              "The world itself says which it takes (`ringctl envs`) and checks them."),
 
+    COMPOUND(
+        "curriculum", SAME, RM_KEY_STAGES, curriculum, curriculum, "[]",
+        "Stages of the run, in order: `[{\"options\": {\"size\": 4}, \"until\": {\"figure\": "
+        "\"success\", \"over\": 50, \"at_least\": 0.8}}, {\"options\": {\"size\": 8}}]`. While "
+        "a stage lasts, worlds have its options in place of those of the same name in "
+        "`world.options`; what agents see and do must stay the same. `until` names a figure: "
+        "`return` (of an agent's episode), `length`, one of the world, or `FIGURE.WORD` for "
+        "the share of a word; `agent`: whose, by default the first's. When its mean over the "
+        "latest episodes of the stage, at least `over` of them (100), is `at_least` or "
+        "`at_most` the given number, the next stage begins: episodes in progress are cut, "
+        "with bootstrapping. A stage never goes back, unless it has `back`: the same, but "
+        "with `below` or `above`; then the stage before it begins again. Evaluations do not "
+        "follow the stages: they play `world.options` with `evaluation.options`. Not for "
+        "worlds whose agents act in turn."),
+
     U32("actor.count", SAME, actor.count, 1, 128, 1, "processes", "Actor processes."),
     U32("actor.worlds", SAME, actor.worlds, 1, 65536, 8, "worlds",
         "Worlds of all actors together, split over the actors as evenly as possible. An actor "

@@ -32,6 +32,7 @@ enum rm_key_type {
     RM_KEY_FROZEN,   /* policy.frozen: a list of objects */
     RM_KEY_INPUTS,   /* network.inputs: lists of layers by name */
     RM_KEY_FROM,     /* policy.from: a path, or paths by policy */
+    RM_KEY_STAGES,   /* curriculum: a list of objects */
     RM_KEY_TYPE_COUNT
 };
 

@@ -325,13 +325,21 @@ static const struct rm_value_ops
     text_ops = {read_text, write_text, schema_text, allowed_text, "text"};
 
 const struct rm_value_ops *const rm_value_ops[RM_KEY_TYPE_COUNT] = {
-    [RM_KEY_BOOL] = &bool_ops,          [RM_KEY_U32] = &whole_ops,
-    [RM_KEY_U64] = &whole_ops,          [RM_KEY_F64] = &real_ops,
-    [RM_KEY_ENUM] = &enum_ops,          [RM_KEY_TEXT] = &text_ops,
-    [RM_KEY_NAME] = &text_ops,          [RM_KEY_CHOICE] = &choice_ops,
-    [RM_KEY_OPTIONS] = &rm_options_ops, [RM_KEY_MAP] = &rm_map_ops,
-    [RM_KEY_LAYERS] = &rm_layers_ops,   [RM_KEY_FROZEN] = &rm_frozen_ops,
-    [RM_KEY_INPUTS] = &rm_inputs_ops,   [RM_KEY_FROM] = &rm_from_ops,
+    [RM_KEY_BOOL] = &bool_ops,
+    [RM_KEY_U32] = &whole_ops,
+    [RM_KEY_U64] = &whole_ops,
+    [RM_KEY_F64] = &real_ops,
+    [RM_KEY_ENUM] = &enum_ops,
+    [RM_KEY_TEXT] = &text_ops,
+    [RM_KEY_NAME] = &text_ops,
+    [RM_KEY_CHOICE] = &choice_ops,
+    [RM_KEY_OPTIONS] = &rm_options_ops,
+    [RM_KEY_MAP] = &rm_map_ops,
+    [RM_KEY_LAYERS] = &rm_layers_ops,
+    [RM_KEY_FROZEN] = &rm_frozen_ops,
+    [RM_KEY_INPUTS] = &rm_inputs_ops,
+    [RM_KEY_FROM] = &rm_from_ops,
+    [RM_KEY_STAGES] = &rm_curriculum_ops,
 };
 
 json_t *rm_value_default(const struct rm_key *key)

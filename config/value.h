@@ -38,9 +38,9 @@ int rm_value_name(const json_t *value, const char *path, const char *const *name
 /* The shortest decimal that reads back as the same double. */
 const char *rm_number_text(double number, char *text, size_t bytes);
 
-/* Types with more than one number or text, from compound.c, layers.c and
- * policy_from.c. */
+/* Types with more than one number or text, from compound.c, layers.c,
+ * policy_from.c and curriculum.c. */
 extern const struct rm_value_ops rm_options_ops, rm_map_ops, rm_layers_ops, rm_frozen_ops,
-    rm_inputs_ops, rm_from_ops;
+    rm_inputs_ops, rm_from_ops, rm_curriculum_ops;
 
 #endif

@@ -80,6 +80,7 @@ void rm_daemon_start_workers(struct rm_daemon *daemon)
     run_of(daemon)->started_ns = daemon->progress.started_ns;
     daemon->progress.agent_steps_before = rm_session_agent_steps(&daemon->session);
     daemon->progress.updates_before = rm_session_updates(&daemon->session);
+    daemon->stage_seen = RM_PEEK(&run_of(daemon)->stage);
     rm_metrics_begin_steps(&daemon->metrics, rm_session_steps(&daemon->session),
                            daemon->progress.started_ns);
     RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
@@ -276,6 +277,36 @@ static bool note_evaluations(struct rm_daemon *daemon)
     return true;
 }
 
+/* Reports a change of stage. Of several since the last call only the latest is known. */
+static void follow_stages(struct rm_daemon *daemon)
+{
+    const struct rm_board_run *run = run_of(daemon);
+    const uint64_t now = RM_SEE(&run->stage), before = daemon->stage_seen;
+    const uint64_t stage = now & 255, was = before & 255, changes = (now >> 8) - (before >> 8);
+    char why[RM_STAGE_NAME_MAX + 96];
+    if (now == before || stage >= run->stages || was >= run->stages)
+        return;
+    daemon->stage_seen = now;
+    const struct rm_stage_config *ended = &daemon->session.experiment.curriculum.stage[was];
+    const struct rm_stage_rule *rule = stage < was ? &ended->back : &ended->until;
+    const double mean = RM_PEEK(&run->stage_mean);
+    const uint64_t episodes = RM_PEEK(&run->stage_episodes);
+    if (changes == 1)
+        snprintf(why, sizeof why, "%s was %s over %llu %s of stage %u", rule->figure,
+                 rm_format_number(mean).s, (unsigned long long)episodes,
+                 rm_plural(episodes, "episode", "episodes"), (unsigned)was + 1);
+    else
+        snprintf(why, sizeof why, "%llu changes since stage %u", (unsigned long long)changes,
+                 (unsigned)was + 1);
+    rm_log(&daemon->log, RM_LOG_NOTICE, "curriculum: stage %u of %u begins at step %llu: %s",
+           (unsigned)stage + 1, run->stages, (unsigned long long)rm_session_steps(&daemon->session),
+           why);
+    send_event(daemon, "stage",
+               json_pack("{s:I,s:I,s:I}", "stage", (json_int_t)stage + 1, "before",
+                         (json_int_t)was + 1, "changes", (json_int_t)(now >> 8)));
+    rm_daemon_write_row(daemon, false);
+}
+
 /* Logs results of evaluations, and whether the final one is finished. */
 static void follow_evaluations(struct rm_daemon *daemon)
 {
@@ -454,6 +485,7 @@ void rm_daemon_rung(struct rm_daemon *daemon)
     observe(daemon);
     write_row_by_steps(daemon);
     rm_inspector_look(&daemon->inspector);
+    follow_stages(daemon);
     follow_evaluations(daemon);
     end_training(daemon);
     rm_daemon_arm(daemon);
@@ -471,6 +503,7 @@ static void on_tick(uv_timer_t *timer)
     if (!paused)
         note_rates(daemon, now);
     write_row_by_steps(daemon);
+    follow_stages(daemon);
     follow_evaluations(daemon);
     if (stepped(daemon))
         note_running(daemon);

@@ -127,6 +127,11 @@ static void run_columns(struct columns *c, const struct rm_board_run *run,
     column(c, COLUMN(.value = row->updates_per_s, .main = true), "updates_per_s");
     scores(c, "score", &run->scores, true);
     column(c, COLUMN(.value = length, .main = true), "episode_length_last");
+    if (run->stages)
+        column(c,
+               COLUMN(.value = 1 + (double)(RM_PEEK(&run->stage) & 255), .integer = true,
+                      .main = true),
+               "stage");
     column(c,
            COLUMN(.value = row->evaluation ? (double)RM_PEEK(&run->eval_steps) : NAN,
                   .integer = true, .evaluation = true),

@@ -94,6 +94,7 @@ struct rm_daemon {
     uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
     uint64_t notified_ns;    /* when the last status was sent to the service manager */
     uint64_t evaluations_seen;
+    uint64_t stage_seen; /* the board's word */
     /* Per worker: since when it waits although it was woken; 0: it does not. */
     uint64_t woken_ns[RM_BOARD_WORKERS];
 };

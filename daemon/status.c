@@ -358,6 +358,21 @@ static json_t *evaluation(const struct rm_daemon *daemon)
                      "high", number(daemon->world.score_high));
 }
 
+/* null: there is none */
+static json_t *curriculum(const struct rm_daemon *daemon)
+{
+    const struct rm_board_run *run = daemon->session.board.run;
+    const uint64_t word = RM_PEEK(&run->stage), stage = word & 255;
+    if (!run->stages || stage >= run->stages)
+        return json_null();
+    const struct rm_stage_rule *until = &daemon->session.experiment.curriculum.stage[stage].until;
+    return json_pack("{s:o,s:o,s:o,s:s,s:o,s:o,s:o}", "stage", count(stage + 1), "stages",
+                     count(run->stages), "changes", count(word >> 8), "figure", until->figure,
+                     "bound", number(until->over ? until->bound : NAN), "mean",
+                     number(until->over ? RM_PEEK(&run->stage_mean) : NAN), "episodes",
+                     count(until->over ? RM_PEEK(&run->stage_episodes) : 0));
+}
+
 static const char *mode_name(enum rm_mode mode)
 {
     static const char *const names[] = {"free", "lockstep", "sequential"};
@@ -393,6 +408,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
                                   rates.updates_per_s));
     json_object_set_new(o, "score", scores(&board->run->scores));
     json_object_set_new(o, "evaluation", evaluation(daemon));
+    json_object_set_new(o, "curriculum", curriculum(daemon));
     for (uint32_t a = 0; a < board->run->agents; a++)
         json_array_append_new(agents, agent(daemon, a));
     for (uint32_t p = 0; p < board->run->policies; p++)

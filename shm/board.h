@@ -170,6 +170,13 @@ struct rm_board_worker {
     _Atomic uint64_t steps;       /* actors, and learners that have the worlds: agent steps of
                                      agent 0, all its worlds */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
+    /* Of actors with a curriculum (actor/stages.h): the stage that the worlds have, as in the run
+     * block; episodes and sums of the figures of both rules; the same in unit u at [u & 3]. */
+    _Atomic uint64_t stage;
+    _Atomic uint64_t stage_episodes[2];
+    _Atomic int64_t stage_sums[2];
+    _Atomic uint64_t stage_episodes_at[4][2];
+    _Atomic int64_t stage_sums_at[4][2];
     /* Checkpoints, by number. */
     _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits for
                                           * checkpoint_released */
@@ -199,6 +206,7 @@ struct rm_board_run {
     _Atomic uint64_t rows_counted;              /* in all rings, when the supervisor last counted */
     _Atomic uint32_t quarantined; /* GPUs below that learners must not use; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
+    uint32_t stages;  /* of the curriculum, 0: there is none */
     uint32_t figures; /* how many of these are used; they stay as they are */
     struct rm_board_figure figure[RM_BOARD_FIGURES];
     /* Of the evaluator. */
@@ -214,6 +222,13 @@ struct rm_board_run {
     struct rm_scores lengths;
     _Alignas(128) _Atomic uint64_t bell_at; /* the actor that first counts so many steps per agent
                                              * rings the daemon's bell; UINT64_MAX: none */
+    /* Of actor 0, with a curriculum: the stage, from 0, and above 8 bits the number of changes
+     * so far: the latest that was decided on, and that of unit u at [u & 3]; the figure of the
+     * latest decision, NAN: none, and of how many episodes it is. */
+    _Alignas(128) _Atomic uint64_t stage;
+    _Atomic uint64_t stage_at[4];
+    _Atomic double stage_mean;
+    _Atomic uint64_t stage_episodes;
 };
 
 struct rm_board; /* layout.h: header, run, round, policies[], agents[], workers[] */

@@ -177,6 +177,7 @@ static_assert(offsetof(struct rm_board_run, evaluations) == 4 * RM_PAGE, "board 
 static_assert(offsetof(struct rm_board_run, scores) == 5 * RM_PAGE, "board run");
 static_assert(offsetof(struct rm_board_run, lengths) == 5 * RM_PAGE + 7 * RM_LINE, "board run");
 static_assert(offsetof(struct rm_board_run, bell_at) == 5 * RM_PAGE + 14 * RM_LINE, "board run");
+static_assert(offsetof(struct rm_board_run, stage) == 5 * RM_PAGE + 15 * RM_LINE, "board run");
 static_assert(sizeof(struct rm_board_run) == 6 * RM_PAGE, "board run");
 
 /* The region of a board: this, then policies[], agents[], workers[] at the offsets given. */

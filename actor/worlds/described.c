@@ -2,6 +2,7 @@
 
 #include "actor/worlds/bridges/python.h"
 #include "actor/worlds/options.h"
+#include "config/curriculum.h"
 #include "config/json_memory.h"
 #include "config/utf8.h"
 #include "learner/net/features.h"
@@ -608,34 +609,46 @@ void rm_world_spec_close(struct rm_world_spec *s)
     *s = (struct rm_world_spec){.spec = NULL};
 }
 
+/* Would a world of this configuration look like the one that is trained in? */
+static int check_alike(const struct rm_experiment *experiment, struct rm_world_config *config,
+                       const struct rm_env_spec *spec, struct rm_error *error)
+{
+    struct rm_world_spec world = {.spec = NULL};
+    if (!strcmp(config->options, experiment->world.options))
+        return 0;
+    /* A Python world gets the list of figures: those that it finds by playing depend on chance. */
+    const struct rm_world python = {.ops = &rm_python_ops};
+    config->description = config->python[0] ? rm_described_write(&python, spec) : NULL;
+    int rc = open_world(&world, config, experiment->seed, error);
+    free(config->description);
+    if (rc < 0)
+        return rc;
+    if (!rm_described_alike(world.spec, spec))
+        rc = rm_fail(error, -EINVAL,
+                     "with them world '%s' shows or takes something else than the world "
+                     "that is trained in",
+                     spec->name);
+    rm_world_spec_close(&world);
+    return rc;
+}
+
 int rm_world_check_evaluation(const struct rm_experiment *experiment,
                               const struct rm_env_spec *spec, struct rm_error *error)
 {
     struct rm_world_config *config = malloc(sizeof *config);
-    struct rm_world_spec world;
     int rc = config ? rm_options_evaluation_world(experiment, config) : -ENOMEM;
-    if (rc < 0) {
-        free(config);
-        return rm_fail(error, rc, "evaluation.options: no memory, or too long with world.options");
-    }
-    if (strcmp(config->options, experiment->world.options) != 0) {
-        /* A Python world gets the list of figures: those that it finds by playing depend on chance.
-         */
-        const struct rm_world python = {.ops = &rm_python_ops};
-        config->description = config->python[0] ? rm_described_write(&python, spec) : NULL;
-        world = (struct rm_world_spec){.spec = NULL};
-        rc = open_world(&world, config, experiment->seed, error);
-        free(config->description);
-        if (rc == 0) {
-            if (!rm_described_alike(world.spec, spec))
-                rc = rm_fail(error, -EINVAL,
-                             "with them world '%s' shows or takes something else than the world "
-                             "that is trained in",
-                             spec->name);
-            rm_world_spec_close(&world);
-        }
+    if (rc < 0)
+        rm_fail(error, rc, "evaluation.options: no memory, or too long with world.options");
+    else if ((rc = check_alike(experiment, config, spec, error)) < 0)
+        rm_fail_within(error, rc, "evaluation.options");
+    for (uint32_t i = 0; rc == 0 && i < experiment->curriculum.stages; i++) {
+        rc = rm_curriculum_world(experiment, i, config);
         if (rc < 0)
-            rm_fail_within(error, rc, "evaluation.options");
+            rm_fail(error, rc, "no memory, or too long with world.options");
+        else
+            rc = check_alike(experiment, config, spec, error);
+        if (rc < 0)
+            rm_fail_within(error, rc, "curriculum[%u].options", i);
     }
     free(config);
     return rc;

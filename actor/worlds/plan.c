@@ -306,6 +306,96 @@ static int check_native(const struct rm_experiment *e, struct rm_error *error)
     return 0;
 }
 
+/* --- curriculum ------------------------------------------------------------------------------ */
+
+static int find_agent(const struct rm_plan *plan, const char *name)
+{
+    for (uint32_t a = 0; a < plan->agents; a++)
+        if (!name[0] || !strcmp(plan->agent_name[a], name))
+            return (int)a;
+    return -1;
+}
+
+/* "success", or "end.time". */
+static bool find_figure(const struct rm_plan *plan, const char *name, struct rm_plan_figure *to)
+{
+    for (uint32_t f = 0; f < plan->figures; f++) {
+        const struct rm_board_figure *figure = &plan->figure[f];
+        const size_t n = strlen(figure->name);
+        to->figure = f;
+        to->what = RM_PLAN_FIGURE;
+        if (!figure->words && !strcmp(figure->name, name))
+            return true;
+        to->what = RM_PLAN_WORD;
+        if (!figure->words || strncmp(figure->name, name, n) != 0 || name[n] != '.')
+            continue;
+        for (to->word = 0; to->word < figure->words; to->word++)
+            if (!strcmp(figure->word[to->word], name + n + 1))
+                return true;
+    }
+    return false;
+}
+
+static void list_figures(const struct rm_plan *plan, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "return, length");
+    for (uint32_t f = 0; f < plan->figures && used < size; f++) {
+        const struct rm_board_figure *figure = &plan->figure[f];
+        if (!figure->words)
+            used += (size_t)snprintf(text + used, size - used, ", %s", figure->name);
+        for (uint32_t k = 0; k < figure->words && used < size; k++)
+            used += (size_t)snprintf(text + used, size - used, ", %s.%s", figure->name,
+                                     figure->word[k]);
+    }
+}
+
+int rm_plan_stage_figure(const struct rm_plan *plan, const struct rm_stage_rule *rule,
+                         struct rm_plan_figure *figure, struct rm_error *error)
+{
+    char all[512];
+    *figure = (struct rm_plan_figure){.agent = 0};
+    if (!rule->over)
+        return 0;
+    const int agent = find_agent(plan, rule->agent);
+    if (agent < 0)
+        return rm_fail(error, -EINVAL, "agent: there is no agent %s", rule->agent);
+    figure->agent = (uint32_t)agent;
+    if (!strcmp(rule->figure, "return")) {
+        figure->what = RM_PLAN_RETURN;
+        return 0;
+    }
+    if (!strcmp(rule->figure, "length")) {
+        figure->what = RM_PLAN_LENGTH;
+        return 0;
+    }
+    if (find_figure(plan, rule->figure, figure))
+        return 0;
+    list_figures(plan, all, sizeof all);
+    return rm_fail(error, -EINVAL, "figure: the world has no figure %s; figures are: %s",
+                   rule->figure, all);
+}
+
+static int check_curriculum(const struct rm_plan *plan, const struct rm_experiment *e,
+                            struct rm_error *error)
+{
+    struct rm_plan_figure figure;
+    if (e->curriculum.stages && plan->phases > 1)
+        return rm_fail(error, -EINVAL,
+                       "curriculum: the agents of world \"%s\" act in turn; stages are for worlds "
+                       "whose agents act at the same time",
+                       e->world.name);
+    for (uint32_t i = 0; i < e->curriculum.stages; i++) {
+        const struct rm_stage_config *stage = &e->curriculum.stage[i];
+        int rc = rm_plan_stage_figure(plan, &stage->until, &figure, error);
+        if (rc < 0)
+            return rm_fail_within(error, rc, "curriculum[%u].until", i);
+        rc = rm_plan_stage_figure(plan, &stage->back, &figure, error);
+        if (rc < 0)
+            return rm_fail_within(error, rc, "curriculum[%u].back", i);
+    }
+    return 0;
+}
+
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error)
 {
@@ -320,6 +410,8 @@ int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
     r = map_agents(plan, experiment, spec, error);
     if (r == 0 && !experiment->world.description) /* otherwise the probe has checked it */
         r = rm_world_check_evaluation(experiment, spec, error);
+    if (r == 0)
+        r = check_curriculum(plan, experiment, error);
     for (uint32_t p = 0; r == 0 && p < plan->policies; p++)
         r = size_policy(&plan->policy[p], p, plan, experiment, spec, error);
     for (uint32_t p = 0; r == 0 && p < plan->policies; p++)

@@ -15,6 +15,16 @@
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error);
 
+/* What a rule of the curriculum looks at. */
+struct rm_plan_figure {
+    enum { RM_PLAN_RETURN, RM_PLAN_LENGTH, RM_PLAN_FIGURE, RM_PLAN_WORD } what;
+    uint32_t agent, figure, word;
+};
+
+/* Finds it by name; 0 where there is no rule. */
+int rm_plan_stage_figure(const struct rm_plan *plan, const struct rm_stage_rule *rule,
+                         struct rm_plan_figure *figure, struct rm_error *error);
+
 /* For a new run: do the files of policy.from exist, are they for policies of the plan,
  * and do they fit their networks? Every mismatch is a line of the message. */
 int rm_plan_check_from(const struct rm_plan *plan, const struct rm_experiment *experiment,

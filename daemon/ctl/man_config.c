@@ -12,7 +12,7 @@ static const char *const type_words[] = {
     [RM_KEY_F64] = "number",         [RM_KEY_ENUM] = "one of",         [RM_KEY_TEXT] = "string",
     [RM_KEY_NAME] = "name",          [RM_KEY_CHOICE] = "one of",       [RM_KEY_OPTIONS] = "object",
     [RM_KEY_MAP] = "word or list",   [RM_KEY_LAYERS] = "list",         [RM_KEY_FROZEN] = "list",
-    [RM_KEY_INPUTS] = "object",      [RM_KEY_FROM] = "text or object",
+    [RM_KEY_INPUTS] = "object",      [RM_KEY_FROM] = "text or object", [RM_KEY_STAGES] = "list",
 };
 _Static_assert(sizeof type_words / sizeof type_words[0] == RM_KEY_TYPE_COUNT,
                "every type of key has words");

@@ -37,6 +37,12 @@ static const struct field run_fields[] = {
     {"evaluation.stderr", NUMBER, AT(rm_snapshot, eval_stderr)},
     {"evaluation.episodes", NUMBER, AT(rm_snapshot, eval_episodes)},
     {"evaluation.random", NUMBER, AT(rm_snapshot, score_random)},
+    {"curriculum.stage", NUMBER, AT(rm_snapshot, stage)},
+    {"curriculum.stages", NUMBER, AT(rm_snapshot, stages)},
+    {"curriculum.figure", TEXT, AT(rm_snapshot, stage_figure)},
+    {"curriculum.bound", NUMBER, AT(rm_snapshot, stage_bound)},
+    {"curriculum.mean", NUMBER, AT(rm_snapshot, stage_mean)},
+    {"curriculum.episodes", NUMBER, AT(rm_snapshot, stage_episodes)},
     {NULL, NUMBER, 0, 0},
 };
 

@@ -52,6 +52,8 @@ struct rm_snapshot {
     double rss_bytes; /* of all workers together */
     double episodes, score_first, score_last;
     double evaluations, eval_mean, eval_stderr, eval_episodes, score_random;
+    double stage, stages, stage_mean, stage_bound, stage_episodes; /* of the curriculum */
+    char stage_figure[RM_NAME_MAX * 2];
     unsigned agents, policies, workers;
     struct rm_snapshot_agent agent[RM_BOARD_AGENTS];
     struct rm_snapshot_policy policy[RM_BOARD_POLICIES];

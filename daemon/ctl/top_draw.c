@@ -162,6 +162,8 @@ static int draw_head(const struct rm_top *top)
         if (s->evaluations > 0)
             x = put_whole(y, x, A_NORMAL, "   greedy %s +- %s", rm_format_measure(s->eval_mean).s,
                           rm_format_measure(s->eval_stderr).s);
+        if (s->stages > 0)
+            x = put_whole(y, x, A_NORMAL, "   stage %.0f of %.0f", s->stage, s->stages);
         if (!isnan(s->score_random))
             put_whole(y, x, A_NORMAL, "   random play %s", rm_format_measure(s->score_random).s);
         y++;

@@ -48,6 +48,15 @@ static void print_head(FILE *out, const struct rm_snapshot *s, const struct rm_s
         fprintf(out, "score      %s %s, first %s, last %s\n", rm_format_count(s->episodes).s,
                 rm_plural((uint64_t)s->episodes, "episode", "episodes"),
                 rm_format_measure(s->score_first).s, rm_format_measure(s->score_last).s);
+    if (s->stages > 0) {
+        fprintf(out, "stage      %.0f of %.0f", s->stage, s->stages);
+        if (!isnan(s->stage_mean))
+            fprintf(out, ", %s %s over %s %s, next at %s", s->stage_figure,
+                    rm_format_measure(s->stage_mean).s, rm_format_count(s->stage_episodes).s,
+                    rm_plural((uint64_t)s->stage_episodes, "episode", "episodes"),
+                    rm_format_measure(s->stage_bound).s);
+        fputc('\n', out);
+    }
     if (s->evaluations > 0) {
         fprintf(out, "greedy     %s +- %s over %s %s, evaluation %.0f",
                 rm_format_measure(s->eval_mean).s, rm_format_measure(s->eval_stderr).s,

@@ -250,6 +250,8 @@ static void fill_board(struct rm_session *session)
         if (!rm_algorithm_traits(e->algorithm.name)->rollout)
             b->policies[p].replay_capacity = e->ring.capacity;
     }
+    b->run->stages = e->curriculum.stages;
+    b->run->stage_mean = NAN;
     b->run->figures = session->plan.figures;
     memcpy(b->run->figure, session->plan.figure, sizeof b->run->figure);
     for (uint32_t a = 0; a < session->plan.agents; a++) {

@@ -28,18 +28,31 @@ static void run_state(struct rm_board_run *run, struct rm_state *s)
     RM_STATE(s, "eval_best", run->eval_best);
     RM_STATE(s, "scores", run->scores);
     RM_STATE(s, "lengths", run->lengths);
+    if (run->stages) {
+        RM_STATE(s, "stage", run->stage);
+        rm_state_bytes(s, "stage_at", run->stage_at, sizeof run->stage_at);
+        RM_STATE(s, "stage_mean", run->stage_mean);
+        RM_STATE(s, "stage_episodes", run->stage_episodes);
+    }
     rm_state_leave(s);
     if (rm_state_loading(s))
         RM_ADD_OWN(&run->settings_version, 1);
 }
 
-static void worker_state(struct rm_board_worker *w, struct rm_state *s)
+static void worker_state(struct rm_board_worker *w, bool stages, struct rm_state *s)
 {
     RM_STATE(s, "turns", w->turns);
     RM_STATE(s, "sleeps", w->sleeps);
     rm_state_bytes(s, "phase_ns", w->phase_ns, sizeof w->phase_ns);
     RM_STATE(s, "steps", w->steps);
     rm_state_bytes(s, "steps_at", w->steps_at, sizeof w->steps_at);
+    if (!stages)
+        return;
+    RM_STATE(s, "stage", w->stage);
+    rm_state_bytes(s, "stage_episodes", w->stage_episodes, sizeof w->stage_episodes);
+    rm_state_bytes(s, "stage_sums", w->stage_sums, sizeof w->stage_sums);
+    rm_state_bytes(s, "stage_episodes_at", w->stage_episodes_at, sizeof w->stage_episodes_at);
+    rm_state_bytes(s, "stage_sums_at", w->stage_sums_at, sizeof w->stage_sums_at);
 }
 
 /* A finished run with a larger budget continues in the round in which all participants left:
@@ -122,7 +135,7 @@ static void board_state(struct rm_board_view *board, struct rm_state *s)
     }
     for (uint32_t i = 0; i < board->run->workers; i++) {
         enter(s, "worker", i);
-        worker_state(&board->workers[i], s);
+        worker_state(&board->workers[i], board->run->stages, s);
         rm_state_leave(s);
     }
 }

@@ -22,78 +22,9 @@ static char folder[] = "/tmp/rm-policy-XXXXXX";
 
 static const float codebook[] = {0, 1, 0, 2, 0.5f, -1};
 
-/* Three elements of three codes of two channels: six features. */
-static const struct rm_env_agent agent = {
-    .name = "agent_0",
-    .dtype = RM_ENV_CODE8,
-    .dims = 2,
-    .shape = {3, 1},
-    .low = -1,
-    .high = 2,
-    .codes = 3,
-    .channels = 2,
-    .codebook = codebook,
-    .actions = 3,
-    .has_mask = 1,
-};
-
-/* Images of 6 x 5 cells of three codes; tokens of four numbers, one of them with an action each but
- * the first; whole numbers; and a vector. */
-static const struct rm_env_agent image = {.name = "a",
-                                          .dtype = RM_ENV_CODE8,
-                                          .dims = 2,
-                                          .shape = {6, 5},
-                                          .codes = 3,
-                                          .channels = 2,
-                                          .codebook = codebook,
-                                          .actions = 3,
-                                          .has_mask = 1};
-static const struct rm_env_agent tokens = {.name = "a",
-                                           .dtype = RM_ENV_F32,
-                                           .dims = 2,
-                                           .shape = {4, 4},
-                                           .low = -1,
-                                           .high = 1,
-                                           .actions = 3,
-                                           .has_mask = 1};
-static const struct rm_env_agent numbers = {.name = "a",
-                                            .dtype = RM_ENV_I8,
-                                            .dims = 2,
-                                            .shape = {4, 6},
-                                            .low = 0,
-                                            .high = 7,
-                                            .actions = 3,
-                                            .has_mask = 1};
-static const struct rm_env_agent vector = {.name = "a",
-                                           .dtype = RM_ENV_F32,
-                                           .dims = 1,
-                                           .shape = {5},
-                                           .low = -1,
-                                           .high = 1,
-                                           .actions = 3,
-                                           .choices = 2,
-                                           .choice_actions = {2, 1},
-                                           .has_mask = 1};
-
 static const float low[] = {-2, 0}, high[] = {2, 10};
 static const struct rm_env_box box = {"force", 2, low, high};
-static const struct rm_env_agent real = {.name = "a",
-                                         .dtype = RM_ENV_F32,
-                                         .dims = 1,
-                                         .shape = {5},
-                                         .low = -1,
-                                         .high = 1,
-                                         .boxes = 1,
-                                         .box = &box};
-static const struct rm_env_agent both = {.name = "a",
-                                         .dtype = RM_ENV_F32,
-                                         .dims = 1,
-                                         .shape = {5},
-                                         .low = -1,
-                                         .high = 1,
-                                         .actions = 3,
-                                         .boxes = 1,
-                                         .box = &box};
+
 /* Cells of three codes of two channels, up to five cards, two numbers, up to three rows of four. */
 static const struct rm_env_observation listed[] = {
     {.name = "board",
@@ -113,8 +44,31 @@ static const struct rm_env_observation listed[] = {
     {.name = "left", .dtype = RM_ENV_F32, .dims = 1, .shape = {2}, .high = 1},
     {.name = "rows", .dtype = RM_ENV_F32, .dims = 2, .shape = {3, 4}, .high = 1, .counted = 1},
 };
-static const struct rm_env_agent several = {
-    .name = "a", .observations = 4, .observation = listed, .actions = 3, .has_mask = 1};
+#define CODES         .dtype = RM_ENV_CODE8, .codes = 3, .channels = 2, .codebook = codebook
+#define REALS(size)   .dtype = RM_ENV_F32, .dims = 1, .shape = {size}, .low = -1, .high = 1
+#define THREE_ACTIONS .actions = 3, .has_mask = 1
+
+enum { ITEMS, IMAGE, TOKENS, NUMBERS, CHOICES, REAL, BOTH, SEVERAL };
+
+static const struct rm_env_agent agents[] = {
+    /* Three elements of three codes of two channels: six features. */
+    [ITEMS] = {.name = "a", CODES, .dims = 2, .shape = {3, 1}, .low = -1, .high = 2, THREE_ACTIONS},
+    [IMAGE] = {.name = "a", CODES, .dims = 2, .shape = {6, 5}, THREE_ACTIONS},
+    /* Tokens of four numbers, one of them with an action each but the first. */
+    [TOKENS] = {.name = "a",
+                .dtype = RM_ENV_F32,
+                .dims = 2,
+                .shape = {4, 4},
+                .low = -1,
+                .high = 1,
+                THREE_ACTIONS},
+    [NUMBERS] =
+        {.name = "a", .dtype = RM_ENV_I8, .dims = 2, .shape = {4, 6}, .high = 7, THREE_ACTIONS},
+    [CHOICES] = {.name = "a", REALS(5), THREE_ACTIONS, .choices = 2, .choice_actions = {2, 1}},
+    [REAL] = {.name = "a", REALS(5), .boxes = 1, .box = &box},
+    [BOTH] = {.name = "a", REALS(5), .actions = 3, .boxes = 1, .box = &box},
+    [SEVERAL] = {.name = "a", .observations = 4, .observation = listed, THREE_ACTIONS},
+};
 
 #define LAYERS(list)       "{\"layers\": [" list "]}"
 #define UNITS(type, units) "{\"type\": \"" type "\", \"units\": " #units "}"
@@ -127,29 +81,29 @@ static const struct {
     const char *algorithm, *network;
     uint32_t per_action, draws;
 } cases[] = {
-    {&agent, 2, "dqn",
+    {&agents[ITEMS], 2, "dqn",
      "{\"layers\": [{\"type\": \"linear\", \"units\": 20}, {\"type\": \"layer_norm\"},"
      " {\"type\": \"gelu\"}, {\"type\": \"linear\", \"units\": 10}, {\"type\": \"tanh\"}],"
      " \"head\": {\"dueling\": false}, \"normalize_observations\": true, \"observation_clip\": "
      "0.25}",
      1, 1},
-    {&agent, 2, "qr-dqn",
+    {&agents[ITEMS], 2, "qr-dqn",
      "{\"layers\": [{\"type\": \"noisy_linear\", \"units\": 20}, {\"type\": \"relu\"}],"
      " \"head\": {\"dueling\": true, \"noisy\": true}}",
      QUANTILES, 1},
-    {&agent, 2, "iqn",
+    {&agents[ITEMS], 2, "iqn",
      "{\"layers\": [{\"type\": \"linear\", \"units\": 20}, {\"type\": \"relu\"},"
      " {\"type\": \"cosine_embedding\", \"cosines\": 16}, {\"type\": \"noisy_linear\", \"units\": "
      "12},"
      " {\"type\": \"relu\"}], \"head\": {\"dueling\": true, \"noisy\": true}}",
      1, QUANTILES},
-    {&image, 2, "dqn",
+    {&agents[IMAGE], 2, "dqn",
      LAYERS("{\"type\": \"conv2d\", \"units\": 4, \"padding\": 1}," LAYER(
          "elu") ","
                 "{\"type\": \"conv2d\", \"units\": 3, \"kernel\": 2, \"stride\": 2}," LAYER(
                     "silu") "," UNITS("linear", 8)),
      1, 1},
-    {&tokens, 1, "ppo",
+    {&agents[TOKENS], 1, "ppo",
      LAYERS(UNITS("linear", 8) "," LAYER(
          "leaky_relu") ","
                        "{\"type\": \"attention\", \"heads\": 2, \"units\": 6},{\"type\": "
@@ -165,27 +119,29 @@ static const struct {
                                                                                                 "oi"
                                                                                                 "d")),
      1, 1},
-    {&tokens, 1, "ppo", LAYERS("{\"type\": \"attention\", \"units\": 6}," LAYER("tanh")), 1, 1},
-    {&tokens, 1, "ppo",
+    {&agents[TOKENS], 1, "ppo", LAYERS("{\"type\": \"attention\", \"units\": 6}," LAYER("tanh")), 1,
+     1},
+    {&agents[TOKENS], 1, "ppo",
      "{\"layers\": [" UNITS("linear", 6) "," LAYER("tanh") "," UNITS("pointer",
                                                                      5) "], \"trunk\": \"shared\"}",
      1, 1},
-    {&numbers, 1, "dqn", LAYERS(UNITS("embedding", 5) "," UNITS("linear", 7) "," LAYER("relu")), 1,
-     1},
-    {&numbers, 1, "ppo",
+    {&agents[NUMBERS], 1, "dqn",
+     LAYERS(UNITS("embedding", 5) "," UNITS("linear", 7) "," LAYER("relu")), 1, 1},
+    {&agents[NUMBERS], 1, "ppo",
      LAYERS(
          "{\"type\": \"embedding\", \"units\": 6, \"columns\": 3, \"codes\": 8, \"first_codes\": 8,"
          " \"difference\": true}," UNITS("attention", 6) "," LAYER("mean_pool")),
      1, 1},
-    {&vector, 1, "ppo", LAYERS(UNITS("linear", 6) "," UNITS("gru", 7)), 1, 1},
-    {&vector, 1, "ppo", LAYERS(UNITS("lstm", 7) "," LAYER("relu") "," UNITS("gru", 4)), 1, 1},
-    {&vector, 1, "sac", LAYERS(UNITS("linear", 6) "," LAYER("gelu")), 1, 1},
-    {&real, 1, "ppo", LAYERS(UNITS("linear", 6) "," LAYER("tanh")), 1, 1},
-    {&real, 2, "sac", LAYERS(UNITS("linear", 6) "," LAYER("relu")), 1, 1},
-    {&both, 1, "appo", "{\"layers\": [" UNITS("gru", 7) "], \"head\": {\"first_deviation\": 0.5}}",
-     1, 1},
-    {&several, 2, "dqn", LAYERS(UNITS("linear", 9) "," LAYER("relu")), 1, 1},
-    {&several, 2, "dqn",
+    {&agents[CHOICES], 1, "ppo", LAYERS(UNITS("linear", 6) "," UNITS("gru", 7)), 1, 1},
+    {&agents[CHOICES], 1, "ppo", LAYERS(UNITS("lstm", 7) "," LAYER("relu") "," UNITS("gru", 4)), 1,
+     1},
+    {&agents[CHOICES], 1, "sac", LAYERS(UNITS("linear", 6) "," LAYER("gelu")), 1, 1},
+    {&agents[REAL], 1, "ppo", LAYERS(UNITS("linear", 6) "," LAYER("tanh")), 1, 1},
+    {&agents[REAL], 2, "sac", LAYERS(UNITS("linear", 6) "," LAYER("relu")), 1, 1},
+    {&agents[BOTH], 1, "appo",
+     "{\"layers\": [" UNITS("gru", 7) "], \"head\": {\"first_deviation\": 0.5}}", 1, 1},
+    {&agents[SEVERAL], 2, "dqn", LAYERS(UNITS("linear", 9) "," LAYER("relu")), 1, 1},
+    {&agents[SEVERAL], 2, "dqn",
      "{\"normalize_observations\": true, \"observation_clip\": 0.25,"
      " \"inputs\": {\"rows\": [" UNITS("linear", 5) "," LAYER("tanh") "," UNITS(
          "attention",
@@ -199,7 +155,7 @@ static const struct {
                                                                                  9) "," LAYER("rel"
                                                                                               "u") "]}",
      1, 1},
-    {&several, 2, "ppo",
+    {&agents[SEVERAL], 2, "ppo",
      "{\"inputs\": {\"board\": [" UNITS("embedding", 6) "], \"hand\": [" UNITS(
          "embedding",
          6) "," UNITS("linear",
@@ -220,7 +176,7 @@ static const struct {
                                                                                               "o"
                                                                                               "l") "]}",
      1, 1},
-    {&several, 1, "ppo",
+    {&agents[SEVERAL], 1, "ppo",
      "{\"inputs\": {\"board\": [], \"hand\": [" UNITS("embedding", 6) "], \"left\": [" UNITS(
          "gru", 5) "], \"rows\": [" UNITS("linear",
                                           6) "," LAYER("mean_pool") "]},"
@@ -354,9 +310,9 @@ static void the_file_says_what_it_takes(void **state)
         assert_string_equal(rm_test_metadata(&file, "choices"),
                             cases[c].agent->choices > 1 ? "[2,1]" : "[]");
         const char *one =
-            cases[c].agent == &several ? "{}" : rm_test_metadata(&file, "observation");
+            cases[c].agent == &agents[SEVERAL] ? "{}" : rm_test_metadata(&file, "observation");
         json_t *observation = json_loads(one, 0, NULL);
-        if (cases[c].agent == &several) {
+        if (cases[c].agent == &agents[SEVERAL]) {
             json_t *list = json_loads(rm_test_metadata(&file, "observations"), 0, NULL);
             assert_int_equal(json_array_size(list), 4);
             assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "name")),
@@ -444,7 +400,7 @@ static void draw_inputs(const struct made *m, const struct rm_env_agent *of, flo
     const size_t inputs = rm_net_inputs(m->net);
     const struct rm_net_shape shape = rm_plan_net_shape(&m->experiment, of);
     random_floats(x, rows * inputs, 1);
-    for (size_t i = 0; i < rows * inputs && of == &several; i++) {
+    for (size_t i = 0; i < rows * inputs && of == &agents[SEVERAL]; i++) {
         const struct rm_net_observation *o = observation_of(&shape, i % inputs);
         const uint32_t most = o->counts ? o->words / o->counts / o->item : 0;
         if (i % inputs - o->at < o->counts)
@@ -452,11 +408,12 @@ static void draw_inputs(const struct made *m, const struct rm_env_agent *of, flo
         else if (takes_code(m, of, i % inputs))
             x[i] = (float)o->low + floorf(x[i] * (float)(o->high - o->low + 1));
     }
-    for (size_t i = 0; i < rows * inputs && of != &several; i++) {
+    for (size_t i = 0; i < rows * inputs && of != &agents[SEVERAL]; i++) {
         const size_t row = i / inputs, token = i % inputs / (inputs / of->shape[0]);
-        if (of == &numbers)
+        if (of == &agents[NUMBERS])
             x[i] = floorf(x[i] * 8);
-        if ((of == &tokens || of == &numbers) && token > 0 && (row + token) % 3 == 0)
+        if ((of == &agents[TOKENS] || of == &agents[NUMBERS]) && token > 0 &&
+            (row + token) % 3 == 0)
             x[i] = 0;
     }
 }
@@ -533,10 +490,10 @@ static void numpy_comes_to_the_same_numbers(void **state)
         snprintf(command, sizeof command,
                  "%s scripts/use_policy.py %s/%s.safetensors | grep -c '^action %s$' | grep -qx 5",
                  python, folder, cases[c].algorithm,
-                 agent_of == &both       ? ".[0-2], array(.*"
-                 : agent_of == &real     ? "\\[.*"
-                 : agent_of->choices > 1 ? ".[01], 0."
-                                         : "[0-2]");
+                 agent_of == &agents[BOTH]   ? ".[0-2], array(.*"
+                 : agent_of == &agents[REAL] ? "\\[.*"
+                 : agent_of->choices > 1     ? ".[01], 0."
+                                             : "[0-2]");
         assert_int_equal(system(command), 0);
         unmake(&m);
     }

@@ -187,7 +187,7 @@ static void counters_can_be_mapped(void **state)
     json_t *where = get("counters", NULL), *metrics = get("metrics", NULL), *value;
     const int file = open(json_string_value(json_object_get(where, "path")), O_RDONLY);
     const size_t bytes = (size_t)json_integer_value(json_object_get(where, "bytes"));
-    const uint8_t *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
+    uint8_t *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
     uint64_t generation = 0;
     uint32_t version;
     size_t i;
@@ -205,7 +205,7 @@ static void counters_can_be_mapped(void **state)
                sizeof generation);
     assert_int_equal(generation,
                      json_integer_value(rm_test_path(metrics, "workers.0.values.generation")));
-    munmap((void *)(uintptr_t)base, bytes);
+    munmap(base, bytes);
     close(file);
     json_decref(metrics);
     json_decref(where);

@@ -22,6 +22,13 @@ static const struct rm_refusal cases[] = {
     {"{\"world\": {\"python\": \"a:b\"}, \"actor\": {\"device\": \"cuda\"},"
      " \"algorithm\": {\"name\": \"ppo\"}}",
      {"actor.device: \"cuda\": a Python world (world.python) is stepped by Python"}},
+    {"{\"world\": {\"prolog\": \"a.pl\", \"python\": \"a:b\"}}",
+     {"world.prolog: \"a.pl\", and world.python is \"a:b\": a world is one or the other"}},
+    {"{\"world\": {\"prolog\": \"a.pl\", \"library\": \"x.so\"}}",
+     {"world.prolog: \"a.pl\", and world.library is \"x.so\": a world is one or the other"}},
+    {"{\"world\": {\"prolog\": \"a.pl\"}, \"actor\": {\"device\": \"cuda\"},"
+     " \"algorithm\": {\"name\": \"ppo\"}}",
+     {"actor.device: \"cuda\": a Prolog world (world.prolog) is stepped by SWI-Prolog"}},
     {WITH("\"optimizer\": {\"name\": \"muon\", \"sparse\": true}"),
      {"optimizer.sparse: rows without a gradient stay with adam and adamw alone; optimizer.name is "
       "muon"}},

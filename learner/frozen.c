@@ -160,17 +160,9 @@ static void publish(struct frozen *f, const struct rm_weights_stamp *stamp, uint
     rm_publisher_publish(f->publisher, f->params, f->method.updates, round);
 }
 
-static bool actors_done(const struct frozen *f)
-{
-    for (uint32_t a = 0; a < f->session->objects.actors; a++)
-        if (RM_SEE(&f->session->board.workers[a].state) != RM_WORKER_DONE)
-            return false;
-    return true;
-}
-
 static enum rm_method_turn turn_free(struct frozen *f)
 {
-    const bool done = actors_done(f); /* read before the published versions */
+    const bool done = rm_actors_done(f->session); /* read before the published versions */
     const struct rm_weights_stamp stamp = rm_weights_latest(source_weights(f));
     const uint64_t taken = f->taken;
     renew(f, &stamp);
@@ -185,7 +177,7 @@ static enum rm_method_turn turn_free(struct frozen *f)
  * versions. So its version is still kept. */
 static enum rm_method_turn turn_by_number(struct frozen *f)
 {
-    const bool done = actors_done(f);
+    const bool done = rm_actors_done(f->session);
     struct rm_weights_stamp stamp;
     if (!rm_weights_read_version(source_weights(f), f->version + 1, NULL, 0, &stamp))
         return done ? RM_METHOD_FINISHED : RM_METHOD_WAIT;

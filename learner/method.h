@@ -78,6 +78,9 @@ struct rm_method {
     uint64_t updates;    /* made, predecessors' included; late results: as far as they arrived */
 };
 
+/* Whether all actors have ended. */
+bool rm_actors_done(const struct rm_session *session);
+
 /* The method of this policy in this experiment. */
 const struct rm_method_ops *rm_method_of(const struct rm_experiment *experiment, uint32_t policy);
 

@@ -1,6 +1,7 @@
 #include "learner/pace.h"
 
 #include "config/forms.h"
+#include "learner/method.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -55,14 +56,6 @@ void rm_pace_set_rate(struct rm_pace *pace, double updates_per_step)
 
 /* --- free running ---------------------------------------------------------------------------- */
 
-static bool actors_done(const struct rm_pace *pace)
-{
-    for (uint32_t a = 0; a < pace->session->objects.actors; a++)
-        if (RM_SEE(&pace->session->board.workers[a].state) != RM_WORKER_DONE)
-            return false;
-    return true;
-}
-
 /* Actors signal when `count` items are inserted. The count is based on the items seen before: a
  * count from a later read may exceed what the limiter lets actors insert before an update. */
 static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t count)
@@ -74,7 +67,7 @@ static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t count)
 static enum rm_turn next_free(struct rm_pace *pace)
 {
     struct rm_limiter *l = limiter(pace);
-    pace->done = actors_done(pace); /* read before the number of inserted items */
+    pace->done = rm_actors_done(pace->session); /* read before the number of inserted items */
     pace->seen = rm_atomic_limiter_counted(&l->inserted);
     rm_sampler_window_free(pace->sampler);
     if (pace->done)

@@ -52,11 +52,6 @@ static struct replay *replay_of(struct rm_method *method)
     return (struct replay *)method;
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Adds the sampler's new counts to the board. */
 static void count_draws(struct replay *r)
 {
@@ -483,11 +478,12 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
 static void replay_settings(struct rm_method *method, const struct rm_board_run *run)
 {
     struct replay *r = replay_of(method);
+    const double interval = RM_PEEK(&run->settings[RM_HOT_PUBLISH_INTERVAL]);
     const struct rm_trainer_settings settings = {
         .learning_rate = RM_PEEK(&run->settings[RM_HOT_LEARNING_RATE]),
         .grad_clip = RM_PEEK(&run->settings[RM_HOT_GRAD_CLIP]),
         .target_tau = RM_PEEK(&run->settings[RM_HOT_TARGET_TAU]),
-        .report = least(REPORT, (uint32_t)RM_PEEK(&run->settings[RM_HOT_PUBLISH_INTERVAL])),
+        .report = interval < REPORT ? (uint32_t)interval : REPORT,
     };
     rm_trainer_set(r->trainer, &settings);
     rm_pace_set_rate(&r->pace, RM_PEEK(&run->settings[RM_HOT_UPDATES_PER_STEP]));

@@ -96,20 +96,12 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-static bool actors_done(const struct rollout *r)
-{
-    for (uint32_t a = 0; a < r->on.session->objects.actors; a++)
-        if (RM_SEE(&r->on.session->board.workers[a].state) != RM_WORKER_DONE)
-            return false;
-    return true;
-}
-
 enum next { WAIT, TRAIN, ROUND_END, OVER };
 
 /* Actors end at the end of a rollout. */
 static enum next next_free(struct rollout *r)
 {
-    const bool done = actors_done(r); /* read before the number of rollouts */
+    const bool done = rm_actors_done(r->on.session); /* read before the number of rollouts */
     if (rm_rollout_ready(&r->rows, r->on.number))
         return TRAIN;
     return done ? OVER : WAIT;

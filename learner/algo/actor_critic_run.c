@@ -195,29 +195,20 @@ static int make_all(struct rm_actor_critic **out, const struct rm_trainer_spec *
     return rc;
 }
 
-static int make(struct rm_actor_critic **out, const struct rm_trainer_spec *spec,
-                struct rm_error *error)
-{
-    int rc = make_all(out, spec, error);
-    struct rm_actor_critic *ac = *out;
-    if (rc || !ac)
-        return rc;
-    if (ac->count > 1 && ac->u.watched)
-        return rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
-    if (on_device(ac))
-        rc = make_results(ac, error);
-    if (rc)
-        return rc;
-    rm_updates_init(&ac->u);
-    renewed(ac);
-    return on_device(ac) ? record(ac, error) : 0;
-}
-
 int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_trainer_spec *spec,
                            struct rm_error *error)
 {
     struct rm_actor_critic *ac = NULL;
-    const int rc = make(&ac, spec, error);
+    int rc = make_all(&ac, spec, error);
+    if (!rc && ac->count > 1 && ac->u.watched)
+        rc = rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
+    if (!rc && on_device(ac))
+        rc = make_results(ac, error);
+    if (!rc) {
+        rm_updates_init(&ac->u);
+        renewed(ac);
+        rc = on_device(ac) ? record(ac, error) : 0;
+    }
     if (rc)
         rm_actor_critic_destroy(ac);
     else

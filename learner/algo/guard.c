@@ -75,8 +75,7 @@ void rm_guard_destroy(struct rm_guard *g)
     free(g);
 }
 
-/* --- declared memory ----------------------------------------------------------------------------
- */
+/* --- declared memory ------------------------------------------------------------------------- */
 
 static void declare(struct rm_guard *g, void *data, size_t bytes, bool floats)
 {

@@ -179,8 +179,7 @@ static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_repo
     return rm_trainer_report(replica(p, 0), wait, out);
 }
 
-/* --- state ---------------------------------------------------------------------------------------
- */
+/* --- state ----------------------------------------------------------------------------------- */
 
 static int copy_state(struct rm_updates *from, struct rm_updates *to,
                       void (*state)(struct rm_updates *updates, struct rm_state *state),

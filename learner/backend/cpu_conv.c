@@ -16,33 +16,30 @@ static uint32_t patch_of(const struct rm_conv *c)
     return c->channels * c->kernel * c->kernel;
 }
 
-static uint32_t places_of(const struct rm_conv *c)
-{
-    return c->out_height * c->out_width;
-}
-
 static uint32_t chunk_of(const struct rm_conv *c)
 {
-    return (CHUNK_ROWS + places_of(c) - 1) / places_of(c);
+    return (CHUNK_ROWS + rm_conv_places(c) - 1) / rm_conv_places(c);
 }
 
 struct scratch {
     float *patches, *results, *dw, *db;
+    size_t in, out; /* numbers of an image and of its result */
+    uint32_t chunk; /* images */
 };
-
-static size_t rounded(size_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
 
 static size_t cut(const struct rm_conv *c, bool training, float *at, struct scratch *s)
 {
-    size_t rows = (size_t)chunk_of(c) * places_of(c);
-    size_t patches = rounded(rows * patch_of(c)), results = rounded(rows * c->out_channels);
-    size_t dw = rounded((size_t)c->out_channels * patch_of(c)), db = rounded(c->out_channels);
+    size_t rows = (size_t)chunk_of(c) * rm_conv_places(c);
+    size_t patches = rm_rounded(rows * patch_of(c)), results = rm_rounded(rows * c->out_channels);
+    size_t dw = rm_rounded((size_t)c->out_channels * patch_of(c)), db = rm_rounded(c->out_channels);
     if (s)
-        *s =
-            (struct scratch){at, at + patches, at + patches + results, at + patches + results + dw};
+        *s = (struct scratch){.patches = at,
+                              .results = at + patches,
+                              .dw = at + patches + results,
+                              .db = at + patches + results + dw,
+                              .in = (size_t)c->channels * c->height * c->width,
+                              .out = (size_t)c->out_channels * rm_conv_places(c),
+                              .chunk = chunk_of(c)};
     return patches + results + (training ? dw + db : 0);
 }
 
@@ -75,7 +72,8 @@ int rm_cpu_conv2d_reserve(struct rm_backend *b, const struct rm_conv *c, uint32_
     if (rm_direct_suits(c))
         return 0;
     (void)batch; /* chunks have one size: the last is filled up with zeros */
-    return rm_cpu_reserve(b, chunk_of(c) * places_of(c), patch_of(c), c->out_channels, training);
+    return rm_cpu_reserve(b, chunk_of(c) * rm_conv_places(c), patch_of(c), c->out_channels,
+                          training);
 }
 
 struct images {
@@ -91,7 +89,7 @@ static void take_patches(void *work, uint32_t image)
     const struct rm_conv *c = m->c;
     const uint32_t k = c->kernel;
     const float *x = m->from + (size_t)image * c->channels * c->height * c->width;
-    float *to = m->to + (size_t)image * places_of(c) * patch_of(c);
+    float *to = m->to + (size_t)image * rm_conv_places(c) * patch_of(c);
     for (uint32_t oy = 0; oy < c->out_height; oy++)
         for (uint32_t ox = 0; ox < c->out_width; ox++)
             for (uint32_t channel = 0; channel < c->channels; channel++)
@@ -113,7 +111,7 @@ static void give_patches(void *work, uint32_t image)
     const struct rm_conv *c = m->c;
     const uint32_t k = c->kernel;
     const size_t floats = (size_t)c->channels * c->height * c->width;
-    const float *from = m->from + (size_t)image * places_of(c) * patch_of(c);
+    const float *from = m->from + (size_t)image * rm_conv_places(c) * patch_of(c);
     float *dx = m->to + image * floats;
     memset(dx, 0, floats * sizeof *dx);
     for (uint32_t oy = 0; oy < c->out_height; oy++)
@@ -142,20 +140,20 @@ static void turn(const struct images *m, uint32_t image, uint32_t rows, uint32_t
 static void channels_first(void *work, uint32_t image)
 {
     const struct images *m = work;
-    turn(m, image, places_of(m->c), m->c->out_channels);
+    turn(m, image, rm_conv_places(m->c), m->c->out_channels);
 }
 
 static void channels_last(void *work, uint32_t image)
 {
     const struct images *m = work;
-    turn(m, image, m->c->out_channels, places_of(m->c));
+    turn(m, image, m->c->out_channels, rm_conv_places(m->c));
 }
 
 static void each_image(struct rm_backend *b, rm_pool_fn fn, const struct rm_conv *c,
                        const float *from, float *to, uint32_t images)
 {
     struct images m = {c, from, to};
-    rm_cpu_run(rm_cpu_of(b), fn, &m, images, (double)images * places_of(c) * patch_of(c));
+    rm_cpu_run(rm_cpu_of(b), fn, &m, images, (double)images * rm_conv_places(c) * patch_of(c));
 }
 
 void rm_cpu_conv2d(struct rm_backend *b, const struct rm_conv *c, const float *x, const float *wt,
@@ -166,16 +164,14 @@ void rm_cpu_conv2d(struct rm_backend *b, const struct rm_conv *c, const float *x
         rm_direct_forward(rm_cpu_of(b), c, x, wt, bias, batch, act, y, scratch);
         return;
     }
-    const size_t in = (size_t)c->channels * c->height * c->width;
-    const size_t out = (size_t)c->out_channels * places_of(c);
     struct scratch s;
     cut(c, false, scratch, &s);
-    for (uint32_t at = 0; at < batch; at += chunk_of(c)) {
-        uint32_t n = batch - at < chunk_of(c) ? batch - at : chunk_of(c);
-        each_image(b, take_patches, c, x + at * in, s.patches, n);
-        rm_cpu_linear(b, s.patches, wt, bias, n * places_of(c), patch_of(c), c->out_channels, act,
-                      s.results);
-        each_image(b, channels_first, c, s.results, y + at * out, n);
+    for (uint32_t at = 0; at < batch; at += s.chunk) {
+        uint32_t n = batch - at < s.chunk ? batch - at : s.chunk;
+        each_image(b, take_patches, c, x + at * s.in, s.patches, n);
+        rm_cpu_linear(b, s.patches, wt, bias, n * rm_conv_places(c), patch_of(c), c->out_channels,
+                      act, s.results);
+        each_image(b, channels_first, c, s.results, y + at * s.out, n);
     }
 }
 
@@ -186,16 +182,14 @@ void rm_cpu_conv2d_dx(struct rm_backend *b, const struct rm_conv *c, const float
         rm_direct_dx(rm_cpu_of(b), c, dy, w, batch, dx, scratch);
         return;
     }
-    const size_t in = (size_t)c->channels * c->height * c->width;
-    const size_t out = (size_t)c->out_channels * places_of(c);
     struct scratch s;
     cut(c, true, scratch, &s);
-    for (uint32_t at = 0; at < batch; at += chunk_of(c)) {
-        uint32_t n = batch - at < chunk_of(c) ? batch - at : chunk_of(c);
-        each_image(b, channels_last, c, dy + at * out, s.results, n);
-        rm_cpu_linear_dx(b, s.results, w, n * places_of(c), patch_of(c), c->out_channels,
+    for (uint32_t at = 0; at < batch; at += s.chunk) {
+        uint32_t n = batch - at < s.chunk ? batch - at : s.chunk;
+        each_image(b, channels_last, c, dy + at * s.out, s.results, n);
+        rm_cpu_linear_dx(b, s.results, w, n * rm_conv_places(c), patch_of(c), c->out_channels,
                          s.patches);
-        each_image(b, give_patches, c, s.patches, dx + at * in, n);
+        each_image(b, give_patches, c, s.patches, dx + at * s.in, n);
     }
 }
 
@@ -206,21 +200,18 @@ void rm_cpu_conv2d_dw(struct rm_backend *b, const struct rm_conv *c, const float
         rm_direct_dw(rm_cpu_of(b), c, dy, x, batch, dw, db, scratch);
         return;
     }
-    const size_t in = (size_t)c->channels * c->height * c->width;
-    const size_t out = (size_t)c->out_channels * places_of(c);
     const size_t weights = (size_t)c->out_channels * patch_of(c);
-    const uint32_t chunk = chunk_of(c);
     struct scratch s;
     cut(c, true, scratch, &s);
-    for (uint32_t at = 0; at < batch; at += chunk) {
-        uint32_t n = batch - at < chunk ? batch - at : chunk;
-        size_t rest = (size_t)(chunk - n) * places_of(c);
-        each_image(b, take_patches, c, x + at * in, s.patches, n);
-        each_image(b, channels_last, c, dy + at * out, s.results, n);
-        memset(s.patches + (size_t)n * places_of(c) * patch_of(c), 0,
+    for (uint32_t at = 0; at < batch; at += s.chunk) {
+        uint32_t n = batch - at < s.chunk ? batch - at : s.chunk;
+        size_t rest = (size_t)(s.chunk - n) * rm_conv_places(c);
+        each_image(b, take_patches, c, x + at * s.in, s.patches, n);
+        each_image(b, channels_last, c, dy + at * s.out, s.results, n);
+        memset(s.patches + (size_t)n * rm_conv_places(c) * patch_of(c), 0,
                rest * patch_of(c) * sizeof *s.patches);
-        memset(s.results + n * out, 0, rest * c->out_channels * sizeof *s.results);
-        rm_cpu_linear_dw(b, s.results, s.patches, chunk * places_of(c), patch_of(c),
+        memset(s.results + n * s.out, 0, rest * c->out_channels * sizeof *s.results);
+        rm_cpu_linear_dw(b, s.results, s.patches, s.chunk * rm_conv_places(c), patch_of(c),
                          c->out_channels, at ? s.dw : dw, at ? s.db : db);
         if (at) {
             rm_cpu_add(b, dw, s.dw, weights, dw);

@@ -21,11 +21,6 @@ struct layout { /* floats, each rounded up to a cache line */
     size_t turns; /* weights for the gradient of x, followed by the rounded ones */
 };
 
-static size_t rounded(size_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
-
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -45,21 +40,16 @@ static bool takes_bf16(const struct rm_cpu *cpu, const struct rm_conv *c)
 /* Weights of one row of the kernel, (kernel * from, to), rounded. */
 static size_t rounded_row(const struct rm_conv *c, uint32_t from, uint32_t to)
 {
-    return rounded(rm_bf16_rounded_floats(c->kernel * from, to));
+    return rm_rounded(rm_bf16_rounded_floats(c->kernel * from, to));
 }
 
 /* Rounds the weights of all rows of the kernel, to the memory after them. */
 static void round_rows(const struct rm_conv *c, uint32_t from, uint32_t to, float *wt)
 {
     const uint32_t k = c->kernel * from;
-    float *at = wt + rounded(weights_of(c));
+    float *at = wt + rm_rounded(weights_of(c));
     for (uint32_t ky = 0; ky < c->kernel; ky++, at += rounded_row(c, from, to))
         rm_bf16_round_matrix(wt + (size_t)ky * k * to, k, to, at);
-}
-
-static uint32_t places_of(const struct rm_conv *c)
-{
-    return c->out_height * c->out_width;
 }
 
 /* Rows of the forward pass or of the gradient of x, whichever are larger. */
@@ -68,12 +58,12 @@ static struct layout layout_of(const struct rm_cpu *cpu, const struct rm_conv *c
     uint32_t back = c->kernel - 1 - c->padding, pixels = c->height * c->width;
     size_t fore = (size_t)(c->height + 2 * c->padding) * c->out_width * c->kernel * c->channels;
     size_t aft = (size_t)(c->out_height + 2 * back) * c->width * c->kernel * c->out_channels;
-    size_t in = (size_t)pixels * c->channels, out = (size_t)places_of(c) * c->out_channels;
-    struct layout l = {.spread = rounded(larger(fore, aft)),
-                       .turned = rounded(larger(in, out)),
-                       .result = rounded(larger(in, out)),
-                       .slot = rounded(weights_of(c)) + rounded(c->out_channels),
-                       .turns = rounded(weights_of(c))};
+    size_t in = (size_t)pixels * c->channels, out = (size_t)rm_conv_places(c) * c->out_channels;
+    struct layout l = {.spread = rm_rounded(larger(fore, aft)),
+                       .turned = rm_rounded(larger(in, out)),
+                       .result = rm_rounded(larger(in, out)),
+                       .slot = rm_rounded(weights_of(c)) + rm_rounded(c->out_channels),
+                       .turns = rm_rounded(weights_of(c))};
     if (takes_bf16(cpu, c))
         l.turns += c->kernel * rounded_row(c, c->out_channels, c->channels);
     l.bench = l.spread + l.turned + l.result;
@@ -101,7 +91,7 @@ size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c
 {
     if (!takes_bf16(cpu, c))
         return weights_of(c);
-    return rounded(weights_of(c)) + c->kernel * rounded_row(c, c->channels, c->out_channels);
+    return rm_rounded(weights_of(c)) + c->kernel * rounded_row(c, c->channels, c->out_channels);
 }
 
 /* (out, in, ky, kx) to (ky, kx, in, out) */
@@ -186,7 +176,7 @@ static void convolve(const struct work *w, uint32_t places, uint32_t to, const s
     const struct spread *s = &w->spread;
     const uint32_t wide = s->kernel * s->channels;
     const size_t row = (size_t)wide * s->out_width;
-    const float *at = w->wt + rounded(weights_of(&w->conv));
+    const float *at = w->wt + rm_rounded(weights_of(&w->conv));
     for (uint32_t ky = 0; ky < s->kernel; ky++)
         if (w->bf16)
             rm_bf16_multiply(b->spread + ky * row, at + ky * rounded_row(&w->conv, s->channels, to),
@@ -229,9 +219,9 @@ static void dw_task(void *user, uint32_t task)
     const struct bench b = bench_of(&w->layout, w->scratch, task);
     const size_t in = (size_t)c->channels * c->height * c->width;
     const size_t row = (size_t)c->kernel * c->channels * c->out_width;
-    const uint32_t n = c->out_channels, places = places_of(c), first = first_of(w, task);
+    const uint32_t n = c->out_channels, places = rm_conv_places(c), first = first_of(w, task);
     const uint32_t wide = c->kernel * c->channels;
-    float *dw = w->slots + task * w->layout.slot, *db = dw + rounded(weights_of(c));
+    float *dw = w->slots + task * w->layout.slot, *db = dw + rm_rounded(weights_of(c));
     memset(db, 0, n * sizeof *db);
     for (uint32_t i = first; i < first_of(w, task + 1); i++) {
         const float *dy = w->dy + (size_t)i * n * places;
@@ -272,7 +262,7 @@ static void start(struct work *w, struct rm_cpu *cpu, const struct rm_conv *c, u
     w->tasks = batch < SLOTS ? batch : SLOTS;
     w->scratch = scratch;
     w->to = back ? c->channels : c->out_channels;
-    w->places = back ? c->height * c->width : places_of(c);
+    w->places = back ? c->height * c->width : rm_conv_places(c);
     w->spread = back ? (struct spread){c->out_channels,
                                        c->out_height,
                                        c->out_width,
@@ -285,7 +275,7 @@ static void start(struct work *w, struct rm_cpu *cpu, const struct rm_conv *c, u
 
 static double cost_of(const struct rm_conv *c, uint32_t batch)
 {
-    return (double)weights_of(c) * places_of(c) * batch / 16.0;
+    return (double)weights_of(c) * rm_conv_places(c) * batch / 16.0;
 }
 
 void rm_direct_forward(struct rm_cpu *cpu, const struct rm_conv *c, const float *x, const float *wt,
@@ -319,7 +309,7 @@ void rm_direct_dw(struct rm_cpu *cpu, const struct rm_conv *c, const float *dy, 
     float *sum = scratch + SLOTS * (w.layout.bench + w.layout.slot);
     w.slots = scratch + SLOTS * w.layout.bench;
     rm_cpu_run(cpu, dw_task, &w, w.tasks, cost_of(c, batch));
-    rm_cpu_sum_parts(&cpu->backend, w.slots + rounded(weights_of(c)), w.tasks, w.layout.slot,
+    rm_cpu_sum_parts(&cpu->backend, w.slots + rm_rounded(weights_of(c)), w.tasks, w.layout.slot,
                      c->out_channels, db);
     rm_cpu_sum_parts(&cpu->backend, w.slots, w.tasks, w.layout.slot, weights_of(c), sum);
     for (uint32_t ky = 0; ky < k; ky++) /* (ky, out, kx, in) to (out, in, ky, kx) */

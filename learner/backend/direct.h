@@ -15,6 +15,17 @@
 
 struct rm_cpu;
 
+static inline uint32_t rm_conv_places(const struct rm_conv *c)
+{
+    return c->out_height * c->out_width;
+}
+
+/* Floats in whole lines of the cache. */
+static inline size_t rm_rounded(size_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
+
 /* Whether this file takes the convolution. */
 bool rm_direct_suits(const struct rm_conv *c);
 

@@ -61,25 +61,14 @@ static inline __attribute__((always_inline)) void dots_of_rows(const float *x, c
     for (; o + 6 <= out; o += 6)
         dots(x, tail, w + o * (size_t)padded(in), in, rows, 6, y + o, out);
     w += o * (size_t)padded(in);
+#define REST(count)                                                                                \
+    case count:                                                                                    \
+        dots(x, tail, w, in, rows, count, y + o, out);                                             \
+        break;
     switch (out - o) {
-    case 1:
-        dots(x, tail, w, in, rows, 1, y + o, out);
-        break;
-    case 2:
-        dots(x, tail, w, in, rows, 2, y + o, out);
-        break;
-    case 3:
-        dots(x, tail, w, in, rows, 3, y + o, out);
-        break;
-    case 4:
-        dots(x, tail, w, in, rows, 4, y + o, out);
-        break;
-    case 5:
-        dots(x, tail, w, in, rows, 5, y + o, out);
-        break;
-    default:
-        break;
+        REST(1) REST(2) REST(3) REST(4) REST(5) default : break;
     }
+#undef REST
 }
 
 void RM_ISA_NAME(narrow)(const float *x, const float *w, const float *bias, uint32_t rows,

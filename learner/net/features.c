@@ -7,20 +7,31 @@
 typedef void (*decode_fn)(const struct rm_env_observation *of, const void *from, uint32_t n,
                           float *to);
 
+typedef void (*code_fn)(const void *from, uint32_t n, int32_t *to);
+
 #define PLAIN_DECODER(name, type)                                                                  \
-    static void name(const struct rm_env_observation *of, const void *from, uint32_t n, float *to) \
+    static void decode_##name(const struct rm_env_observation *of, const void *from, uint32_t n,   \
+                              float *to)                                                           \
     {                                                                                              \
         const type *x = from;                                                                      \
         (void)of;                                                                                  \
         for (uint32_t i = 0; i < n; i++)                                                           \
             to[i] = (float)x[i];                                                                   \
     }
+#define DECODERS(name, type)                                                                       \
+    PLAIN_DECODER(name, type)                                                                      \
+    static void codes_##name(const void *from, uint32_t n, int32_t *to)                            \
+    {                                                                                              \
+        const type *x = from;                                                                      \
+        for (uint32_t i = 0; i < n; i++)                                                           \
+            to[i] = (int32_t)x[i];                                                                 \
+    }
 
-PLAIN_DECODER(decode_u8, uint8_t)
-PLAIN_DECODER(decode_i8, int8_t)
-PLAIN_DECODER(decode_i16, int16_t)
-PLAIN_DECODER(decode_i32, int32_t)
-PLAIN_DECODER(decode_f32, float)
+DECODERS(u8, uint8_t)
+DECODERS(i8, int8_t)
+DECODERS(i16, int16_t)
+DECODERS(i32, int32_t)
+PLAIN_DECODER(f32, float)
 
 static void decode_code8(const struct rm_env_observation *of, const void *from, uint32_t n,
                          float *to)
@@ -34,21 +45,6 @@ static void decode_code8(const struct rm_env_observation *of, const void *from, 
             to[(size_t)c * elements + i] = row[c];
     }
 }
-
-typedef void (*code_fn)(const void *from, uint32_t n, int32_t *to);
-
-#define CODE_DECODER(name, type)                                                                   \
-    static void name(const void *from, uint32_t n, int32_t *to)                                    \
-    {                                                                                              \
-        const type *x = from;                                                                      \
-        for (uint32_t i = 0; i < n; i++)                                                           \
-            to[i] = (int32_t)x[i];                                                                 \
-    }
-
-CODE_DECODER(codes_u8, uint8_t)
-CODE_DECODER(codes_i8, int8_t)
-CODE_DECODER(codes_i16, int16_t)
-CODE_DECODER(codes_i32, int32_t)
 
 /* Floats are not codes: the plan of the network refuses them. */
 static void codes_none(const void *from, uint32_t n, int32_t *to)

@@ -92,11 +92,15 @@ static void clear_slots(struct slots *slots)
     memset(slots->of, 0xff, sizeof slots->of);
 }
 
-static bool make_slots(struct rm_net_workspace *w, struct slots *slots)
+/* Results, or their gradients. */
+static bool make_slots(struct rm_net_workspace *w, struct slots *slots, bool gradients)
 {
     for (uint32_t i = 0; i < slots->count; i++)
         if (!rm_workspace_want(w, true, &slots->memory[i], slots->floats[i]))
             return false;
+    for (uint32_t i = 0; i < w->net->step_count; i++)
+        if (slots->of[i] != UINT32_MAX)
+            *(gradients ? &w->steps[i].dy : &w->steps[i].y) = slots->memory[slots->of[i]];
     return true;
 }
 
@@ -133,12 +137,7 @@ static bool take_results(struct rm_net_workspace *w)
             if (slots.of[j] != UINT32_MAX && last_reader(w, j) == i)
                 slots.taken[slots.of[j]] = false;
     }
-    if (!make_slots(w, &slots))
-        return false;
-    for (uint32_t i = 0; i < net->step_count; i++)
-        if (slots.of[i] != UINT32_MAX)
-            w->steps[i].y = slots.memory[slots.of[i]];
-    return true;
+    return make_slots(w, &slots, false);
 }
 
 /* In the backward pass, the last reader of a result takes the buffer of its gradient, and the step
@@ -164,11 +163,8 @@ static bool take_gradients(struct rm_net_workspace *w)
         if (slots.of[i] != UINT32_MAX)
             slots.taken[slots.of[i]] = false;
     }
-    if (!make_slots(w, &slots))
+    if (!make_slots(w, &slots, true))
         return false;
-    for (uint32_t i = 0; i < net->step_count; i++)
-        if (slots.of[i] != UINT32_MAX)
-            w->steps[i].dy = slots.memory[slots.of[i]];
     const struct rm_row_form *out = &net->steps[w->result].out;
     return rm_workspace_want(w, scratch[0] > 0, &w->scratch[0], scratch[0]) &&
            rm_workspace_want(w, scratch[1] > 0, &w->scratch[1], scratch[1]) &&

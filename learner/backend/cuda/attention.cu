@@ -308,12 +308,15 @@ bool begin(struct rm_cuda *c, const struct rm_attention *a, float *to, size_t fl
     return RM_CUDA(c, cudaMemsetAsync(to, 0, a->rows * floats * sizeof *to, rm_cuda_stream(c)));
 }
 
-struct heads heads_of(const struct rm_attention *a)
+struct heads heads_of(const struct rm_attention *a, const float *qkv, float *stats, float *to)
 {
     struct heads h = {};
     h.a = *a;
     h.width = a->units / a->heads;
     h.scale = 1.0f / sqrtf((float)h.width);
+    h.qkv = qkv;
+    h.stats = stats;
+    h.to = to;
     return h;
 }
 
@@ -323,11 +326,8 @@ void rm_cuda_attention(struct rm_backend *b, const struct rm_attention *a, const
                        float *o, float *stats)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    struct heads h = heads_of(a);
+    const struct heads h = heads_of(a, qkv, stats, o);
     const size_t kind = kind_of(h.width);
-    h.qkv = qkv;
-    h.stats = stats;
-    h.to = o;
     if (begin(c, a, o, a->units))
         run(c, kinds[kind].forward, "attention", h, kinds[kind].own, 1);
 }
@@ -336,13 +336,10 @@ void rm_cuda_attention_dx(struct rm_backend *b, const struct rm_attention *a, co
                           const float *o, float *stats, const float *d_o, float *d_qkv)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    struct heads h = heads_of(a);
+    struct heads h = heads_of(a, qkv, stats, d_qkv);
     const size_t kind = kind_of(h.width);
-    h.qkv = qkv;
     h.o = o;
     h.d_o = d_o;
-    h.stats = stats;
-    h.to = d_qkv;
     if (!begin(c, a, d_qkv, 3 * (size_t)a->units))
         return;
     RM_RUN(c, weigh, rm_cuda_blocks(c, (size_t)a->rows * a->heads, WARPS), WARPS * 32, h, a->rows);

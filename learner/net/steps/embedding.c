@@ -99,42 +99,28 @@ static struct rm_relations relations_of(const struct rm_step *s)
                                  .difference = s->layer.difference};
 }
 
-static void relate(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
-{
-    const struct rm_relations e = relations_of(s);
-    p->ops->relate(p->b, &e, (const int32_t *)(const void *)rows->x,
-                   e.first_codes ? p->params + s->bias : NULL, p->params + s->weight,
-                   (uint32_t)rm_rows_of(p, &s->out), rows->y);
-}
-
-static void relate_back(const struct rm_pass *p, const struct rm_step *s,
-                        const struct rm_rows *rows)
-{
-    const struct rm_relations e = relations_of(s);
-    p->ops->relate_dw(p->b, &e, (const int32_t *)(const void *)rows->x, rows->dy,
-                      (uint32_t)rm_rows_of(p, &s->out), e.first_codes ? p->grads + s->bias : NULL,
-                      p->grads + s->weight);
-}
-
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    const int32_t *codes = (const int32_t *)(const void *)rows->x;
     const struct rm_embedding e = shape_of(p, s);
-    if (s->layer.columns) {
-        relate(p, s, rows);
-        return;
-    }
-    p->ops->embed(p->b, &e, (const int32_t *)(const void *)rows->x, p->params + s->weight, rows->y);
+    const struct rm_relations r = relations_of(s);
+    if (s->layer.columns)
+        p->ops->relate(p->b, &r, codes, r.first_codes ? p->params + s->bias : NULL,
+                       p->params + s->weight, e.rows, rows->y);
+    else
+        p->ops->embed(p->b, &e, codes, p->params + s->weight, rows->y);
 }
 
 static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
+    const int32_t *codes = (const int32_t *)(const void *)rows->x;
     const struct rm_embedding e = shape_of(p, s);
-    if (s->layer.columns) {
-        relate_back(p, s, rows);
-        return;
-    }
-    p->ops->embed_dw(p->b, &e, (const int32_t *)(const void *)rows->x, rows->dy,
-                     p->grads + s->weight);
+    const struct rm_relations r = relations_of(s);
+    if (s->layer.columns)
+        p->ops->relate_dw(p->b, &r, codes, rows->dy, e.rows,
+                          r.first_codes ? p->grads + s->bias : NULL, p->grads + s->weight);
+    else
+        p->ops->embed_dw(p->b, &e, codes, rows->dy, p->grads + s->weight);
 }
 
 static void init(const struct rm_net *net, const struct rm_step *s, float *params,

@@ -99,7 +99,8 @@ static int open_builtin(struct rm_world *world, const char *name, struct rm_erro
     const char *nearest = rm_nearest(name, names);
     return rm_fail(error, -ENOENT,
                    "there is no built-in world '%s'%s%s%s. A world of your own needs "
-                   "world.library, the path of its shared object",
+                   "world.library, the path of its shared object, or world.python, the function "
+                   "that makes it",
                    name, nearest ? "; the nearest is '" : "", nearest ? nearest : "",
                    nearest ? "'" : "");
 }

@@ -209,6 +209,7 @@ static void worlds_are_named_or_paths(void **state)
     (void)state;
     expect("cartpole", "--set world.options.max_steps=20", 0, "cartpole: 1 agent in 1 phase");
     expect("cartpol", "", 4, "the nearest is 'cartpole'");
+    expect("cartpol", "", 4, "world.python");
     expect("cartpole", "--set world.options.max_step=20", 4, "the nearest is 'max_steps'");
     expect("cartpole", "--set n_envs=20", 4, "\"actor.worlds\" here");
     expect("cartpole", "--steps many", 2, "--steps many: should be a number");

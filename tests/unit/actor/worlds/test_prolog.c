@@ -3,6 +3,7 @@
 #include "actor/worlds/bridges/prolog.h"
 #include "actor/worlds/trial.h"
 #include "tests/support/batch.h"
+#include "tests/support/effort.h"
 #include "tests/support/python.h"
 
 #include <setjmp.h>
@@ -108,7 +109,7 @@ static void test_rules(void **unused)
     struct rm_error error = {""};
     configure(&config, TOY, NULL);
     if (rm_world_open_configured(&world, &config, &error) < 0 ||
-        rm_trial_run(&trial, &world, &config, 1, 300, &error) < 0)
+        rm_trial_run(&trial, &world, &config, 1, rm_test_effort(300, 60), &error) < 0)
         fail_msg("%s", error.text);
     for (int rule = 0; rule < RM_RULE_COUNT; rule++) {
         if (trial.rule[rule].times)

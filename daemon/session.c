@@ -68,9 +68,9 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
 /* Logs what was taken over, and that the session is kept for the next daemon. */
 void rm_daemon_keep_session(struct rm_daemon *daemon)
 {
+    struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    fields.step = (int64_t)rm_session_steps(&daemon->session);
     if (daemon->adoption.done) {
-        struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-        fields.step = (int64_t)rm_session_steps(&daemon->session);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_ADOPTED, &fields,
                        "goes on where a daemon was killed: rows before %llu, after %llu; step "
                        "%llu, update %llu",
@@ -85,8 +85,6 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
     }
     if (daemon->resumed.from[0]) {
         const uint64_t rows = rm_session_rows(&daemon->session);
-        struct rm_log_fields fields = RM_LOG_NO_FIELDS;
-        fields.step = (int64_t)rm_session_steps(&daemon->session);
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_RESUMED, &fields,
                        "resumed from %s: step %llu, update %llu, %llu %s of replay",
                        daemon->resumed.from, (unsigned long long)daemon->resumed.step,

@@ -197,11 +197,6 @@ static int run_program(struct rm_daemon *daemon, struct process *process, const 
     return rc;
 }
 
-static bool learns(enum rm_role role)
-{
-    return role == RM_ROLE_LEARNER || role == RM_ROLE_SOLO;
-}
-
 static bool newest_checkpoint(const struct rm_daemon *daemon, char *folder)
 {
     const uint64_t number = daemon->checkpoint.last;
@@ -240,7 +235,8 @@ int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_e
         if (daemon->resumed.from[0] && generation == 1 && role != RM_ROLE_EVALUATOR) {
             arguments[n++] = (char *)"--resume";
             arguments[n++] = daemon->resumed.from;
-        } else if (learns(role) && newest_checkpoint(daemon, newest)) {
+        } else if ((role == RM_ROLE_LEARNER || role == RM_ROLE_SOLO) &&
+                   newest_checkpoint(daemon, newest)) {
             arguments[n++] = (char *)"--newest";
             arguments[n++] = newest;
         }

@@ -23,8 +23,9 @@ static const char *name_of(const struct rm_unwritten *u, int fd)
     return "standard error";
 }
 
-void rm_unwritten_log(struct rm_unwritten *u)
+void rm_unwritten_log(void *unwritten)
 {
+    struct rm_unwritten *u = unwritten;
     const struct rm_writer_counts files = rm_writer_counts(u->log->files),
                                   echoes = rm_writer_counts(u->log->echoes);
     const uint64_t failed = files.failed + echoes.failed, lost = files.lost + echoes.lost;

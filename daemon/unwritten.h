@@ -16,7 +16,8 @@ struct rm_unwritten {
     uint64_t at_ns;        /* the message's time; 0 = no message yet */
 };
 
-/* Call after a failure, and periodically. */
-void rm_unwritten_log(struct rm_unwritten *unwritten);
+/* Call after a failure (struct rm_writer.on_failure), and periodically. Takes a struct
+ * rm_unwritten. */
+void rm_unwritten_log(void *unwritten);
 
 #endif

@@ -186,7 +186,8 @@ static size_t check_fields(const char *header, const char *body, const char *pre
         size_t n = strcspn(body, ";");
         bool known = sscanf(body, "struct %60s", type) == 1 &&
                      strcmp(type, "rm_layer_config") != 0 && strcmp(type, "rm_input_config") != 0 &&
-                     strcmp(type, "rm_frozen_config") != 0;
+                     strcmp(type, "rm_frozen_config") != 0 &&
+                     strcmp(type, "rm_curriculum_config") != 0;
         const char *name = next_word(body);
         if (!strncmp(body, "enum ", 5) || !strncmp(body, "struct ", 7))
             name = next_word(name);

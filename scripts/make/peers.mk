@@ -4,5 +4,5 @@
 bench-peers-install:
 	@scripts/bench/peers/install
 
-bench-peers: binaries $(BUILD)/bench/bench_worlds $(BUILD)/bench/bench_actor $(BUILD)/bench/bench_ring bench-peers-install
+bench-peers: binaries $(BUILD)/bench/bench_ring bench-peers-install wheel-programs
 	@BUILD=$(BUILD) scripts/bench/peers/run $(ARGS)

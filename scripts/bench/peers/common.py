@@ -33,6 +33,18 @@ def arguments(tasks):
     return args
 
 
+def turns_per_s(turn, seconds):
+    """How often a second turn(i) can be called, after 20 calls that do not count."""
+    for i in range(20):
+        turn(i)
+    began, turns = time.perf_counter(), 0
+    while (spent := time.perf_counter() - began) < seconds:
+        for i in range(8):
+            turn(i)
+        turns += 8
+    return turns / spent
+
+
 def emit(name, packages, task, **figures):
     versions = {p: importlib.metadata.version(p) for p in packages}
     versions["python"] = platform.python_version()

@@ -1,7 +1,5 @@
 """EnvPool: stepping CartPole-v1 with random actions on two threads, nothing else. The best of a few sizes,
 synchronous and asynchronous."""
-import time
-
 import common
 
 args = common.arguments(["stepping"])
@@ -28,15 +26,9 @@ def rate(worlds, batch, seconds):
         def turn(i):
             info = env.recv()[4]
             env.send(actions[i % 64], info["env_id"])
-    for i in range(20):
-        turn(i)
-    began, turns = time.perf_counter(), 0
-    while (spent := time.perf_counter() - began) < seconds:
-        for i in range(8):
-            turn(i)
-        turns += 8
+    found = batch * common.turns_per_s(turn, seconds)
     env.close()
-    return turns * batch / spent
+    return found
 
 
 rates = {f"{w} worlds, {b} at once": rate(w, b, args.seconds / len(SIZES)) for w, b in SIZES}

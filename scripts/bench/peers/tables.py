@@ -1,7 +1,7 @@
 """The results as Markdown, and what README quotes of them."""
 import statistics
 
-FIGURES = ("steps_per_s", "to_475_s", "acting_steps_per_s", "items_per_s", "inserts_per_s", "samples_per_s")
+FIGURES = ("steps_per_s", "to_475_s", "items_per_s", "inserts_per_s", "samples_per_s")
 TITLES = {
     "ppo": "CartPole by PPO, 8 worlds, minibatches of 256",
     "ppo64": "CartPole by PPO, 64 worlds, minibatches of 1024",
@@ -12,11 +12,11 @@ TITLES = {
     "sac": "Pendulum by SAC, 256x256, batch 256, an update a step",
     "sac-python": "the same, with the world of Gymnasium for both",
     "ppo40": "CartPole by PPO, 40 worlds, 20 for each worker of Sample Factory, minibatches of 256",
-    "stepping": "Stepping CartPole",
+    "stepping": "Stepping CartPole for a program in Python",
     "ring": "Items of 4 KiB",
 }
 HEADS = {
-    "steps_per_s": "steps/s", "to_475_s": "to 475 (s)", "acting_steps_per_s": "with a 64x64 policy acting",
+    "steps_per_s": "steps/s", "to_475_s": "to 475 (s)",
     "items_per_s": "written + read/s", "inserts_per_s": "inserts/s", "samples_per_s": "samples/s",
 }
 

@@ -202,13 +202,6 @@ def bench(pin, program, name):
     raise RuntimeError(f"{program} reported no {name}")
 
 
-def stepping(pin):
-    """No program between: so no ratio to a library that steps worlds for one."""
-    return {"peer": "Ringmaster's kernel alone, one core", "task": "stepping",
-            "steps_per_s": bench(pin, "bench_worlds", "world.cartpole.1024"),
-            "acting_steps_per_s": bench(pin, "bench_actor", "cartpole.act_step")}
-
-
 def ring(pin):
     """Rows of 4 KiB written by one process plus those read by another, at the same time."""
     return {"peer": "Ringmaster", "task": "ring",

@@ -311,7 +311,7 @@ int rm_policy_file_read(const struct rm_net *net, const char *path, float *param
     int rc = open_policy(&file, path, error);
     if (rc)
         return rc;
-    struct rm_error none;
+    struct rm_error none = {""};
     struct reading r = {.file = &file, .path = path, .error = error ? error : &none};
     for (size_t i = 0; i < count; i++)
         read_tensor(&r, &wanted[i], params);

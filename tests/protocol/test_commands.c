@@ -187,11 +187,12 @@ static void counters_can_be_mapped(void **state)
     json_t *where = get("counters", NULL), *metrics = get("metrics", NULL), *value;
     const int file = open(json_string_value(json_object_get(where, "path")), O_RDONLY);
     const size_t bytes = (size_t)json_integer_value(json_object_get(where, "bytes"));
+    assert_true(file >= 0);
     uint8_t *base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, file, 0);
     uint64_t generation = 0;
     uint32_t version;
     size_t i;
-    assert_true(file >= 0 && base != MAP_FAILED);
+    assert_true(base != MAP_FAILED);
     memcpy(&version, base + 28, sizeof version);
     assert_int_equal(version, json_integer_value(json_object_get(where, "layout")));
     assert_int_equal(json_array_size(json_object_get(where, "policy_values")),

@@ -208,7 +208,7 @@ static void critics_learn_by_half_the_square(void **state)
     make(&p, 0);
     for (int weighted = 0; weighted < 2; weighted++) {
         const float *weight = weighted ? p.weight : NULL;
-        float d[BATCH * ACTIONS], error[BATCH];
+        float d[BATCH * ACTIONS] = {0}, error[BATCH];
         const struct rm_soft_critic_loss in = {.batch = BATCH,
                                                .actions = ACTIONS,
                                                .q = p.q1,

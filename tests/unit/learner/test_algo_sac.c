@@ -125,7 +125,7 @@ static void far_logits_stay_finite(void **state)
 {
     (void)state;
     const float logits[] = {3e4f, -3e4f, 0}, q[] = {1, 2, 3};
-    float p[3], logp[3], d[3];
+    float p[3], logp[3], d[3] = {-1, -1, -1};
     const struct rm_temperature one = {.log = 0};
     struct rm_update_figures figures = {0};
     const struct rm_soft_policy_loss in = {.states = {.batch = 1,

@@ -66,9 +66,10 @@ json_t *rm_config_schema(void)
             json_object_set_new(schema, "default", rm_value_default(key));
         json_object_set_new(in, leaf, schema);
     }
-    /* The one required key, world.name; a Python world has one without. */
+    /* The one required key, world.name; a world in Python or Prolog has one without. */
     json_object_set_new(root, "required", json_pack("[s]", "world"));
     json_object_set_new(json_object_get(json_object_get(root, "properties"), "world"), "anyOf",
-                        json_pack("[{s:[s]}, {s:[s]}]", "required", "name", "required", "python"));
+                        json_pack("[{s:[s]}, {s:[s]}, {s:[s]}]", "required", "name", "required",
+                                  "python", "required", "prolog"));
     return rm_json_whole(root, mark);
 }

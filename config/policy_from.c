@@ -66,10 +66,10 @@ static void read_from(const struct rm_key *key, const json_t *value,
     json_decref(kept);
 }
 
+/* NULL: no memory. */
 static json_t *parsed(const char *text)
 {
-    json_t *from = text[0] ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-    return from ? from : json_string("");
+    return text[0] ? json_loads(text, JSON_DECODE_ANY, NULL) : json_string("");
 }
 
 static json_t *write_from(const struct rm_key *key, const struct rm_experiment *experiment)
@@ -130,28 +130,32 @@ static json_t *placed(const json_t *path, const char *folder)
 int rm_policy_from_place(struct rm_experiment *experiment, const char *folder,
                          struct rm_error *error)
 {
+    if (!experiment->policy.from[0])
+        return 0;
     json_t *from = parsed(experiment->policy.from), *whole = NULL, *path;
     const char *policy;
 
-    if (!experiment->policy.from[0] || json_is_string(from)) {
+    if (json_is_string(from)) {
         whole = placed(from, folder);
-    } else {
+    } else if (from) {
         whole = json_object();
         json_object_foreach(from, policy, path)
         {
-            json_object_set_new(whole, policy, placed(path, folder));
+            if (json_object_set_new(whole, policy, placed(path, folder)) < 0) {
+                json_decref(whole);
+                whole = NULL;
+                break;
+            }
         }
     }
-    char *text = experiment->policy.from[0] ? rm_json_text(whole, false) : NULL;
+    char *text = whole ? rm_json_text(whole, false) : NULL;
     json_decref(from);
     json_decref(whole);
-    const bool fits = text && strlen(text) < sizeof(experiment->policy.from);
+    if (!text)
+        return rm_fail(error, -ENOMEM, "policy.from: no memory");
+    const bool fits = strlen(text) < sizeof(experiment->policy.from);
     if (fits)
         snprintf(experiment->policy.from, sizeof(experiment->policy.from), "%s", text);
-    const bool failed = experiment->policy.from[0] && !fits;
-    const int rc = !failed ? 0
-                   : text  ? rm_fail(error, -ENAMETOOLONG, "policy.from: the paths are too long")
-                           : rm_fail(error, -ENOMEM, "policy.from: no memory");
     free(text);
-    return rc;
+    return fits ? 0 : rm_fail(error, -ENAMETOOLONG, "policy.from: the paths are too long");
 }

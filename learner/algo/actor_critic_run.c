@@ -187,7 +187,7 @@ static int make_all(struct rm_actor_critic **out, const struct rm_trainer_spec *
         own.replica = i;
         rc = rm_updates_create(&u, &rm_actor_critic_updates, &own, error);
         if (!u)
-            return rc;
+            return rc ? rc : -ENOMEM;
         if (i == 0)
             *out = rm_actor_critic_of(u);
         (*out)->all[(*out)->count++] = u;

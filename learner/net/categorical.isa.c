@@ -40,7 +40,7 @@ static void pick(const struct block *b, const struct softmax *s, const uint32_t 
         action[k] = MIN(count[k], most[k]);
 }
 
-/* Of `chosen` actions, or of ones drawn by `word` if there are none. */
+/* Of actions drawn by `word`, or of `chosen` ones if there are no words. */
 static void each_choice(const struct rm_categorical_rows *r, const uint32_t *word,
                         const int32_t *chosen, int32_t *drawn, float *logp)
 {
@@ -55,9 +55,9 @@ static void each_choice(const struct rm_categorical_rows *r, const uint32_t *wor
             float one[BLOCK_ROWS];
             open_block(&b, r, at, offset, r->shape->choice_actions[c]);
             softmax_of(&b, &s);
-            if (!chosen)
+            if (word)
                 pick(&b, &s, word + (size_t)c * r->n + at, rows, action);
-            for (uint32_t k = 0; chosen && k < BLOCK_ROWS; k++)
+            for (uint32_t k = 0; !word && k < BLOCK_ROWS; k++)
                 action[k] = chosen[(size_t)MIN(at + k, r->n - 1) * words + c];
             logp_of(&b, &s, action, one);
             for (uint32_t k = 0; k < BLOCK_ROWS; k++)

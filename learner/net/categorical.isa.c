@@ -51,13 +51,13 @@ static void each_choice(const struct rm_categorical_rows *r, const uint32_t *wor
         for (uint32_t c = 0, offset = 0; c < choices; offset += r->shape->choice_actions[c++]) {
             struct block b;
             struct softmax s;
-            int32_t action[BLOCK_ROWS];
+            int32_t action[BLOCK_ROWS] = {0};
             float one[BLOCK_ROWS];
             open_block(&b, r, at, offset, r->shape->choice_actions[c]);
             softmax_of(&b, &s);
             if (word)
                 pick(&b, &s, word + (size_t)c * r->n + at, rows, action);
-            for (uint32_t k = 0; !word && k < BLOCK_ROWS; k++)
+            for (uint32_t k = 0; chosen && k < BLOCK_ROWS; k++)
                 action[k] = chosen[(size_t)MIN(at + k, r->n - 1) * words + c];
             logp_of(&b, &s, action, one);
             for (uint32_t k = 0; k < BLOCK_ROWS; k++)

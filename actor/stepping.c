@@ -133,12 +133,9 @@ static void offer_rows(struct rm_stepping *s)
     }
 }
 
-int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
+/* First rows of all worlds: their episodes begin. */
+static int reset_worlds(struct rm_stepping *s, struct rm_error *error)
 {
-    for (uint32_t i = 0; i < s->plan->policies; i++)
-        if (!s->shared)
-            s->policies[i].reserved = false;
-    rm_arrivals_reset(&s->arrivals);
     int rc = open_rows(s, 0, error);
     if (rc < 0)
         return rc;
@@ -150,8 +147,18 @@ int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
     if (rc < 0)
         return world_failed(s, rc, "reset", error);
     offer_rows(s);
-    s->started = true;
     return 0;
+}
+
+int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
+{
+    for (uint32_t i = 0; i < s->plan->policies; i++)
+        if (!s->shared)
+            s->policies[i].reserved = false;
+    rm_arrivals_reset(&s->arrivals);
+    const int rc = reset_worlds(s, error);
+    s->started = rc == 0;
+    return rc;
 }
 
 int rm_stepping_reopen(struct rm_stepping *s, struct rm_error *error)
@@ -644,15 +651,8 @@ static int step_into_others(struct rm_stepping *s, struct rm_error *error)
         return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
     close_rows(s, 0);
     enter(s, RM_PHASE_ENVIRONMENT);
-    if ((rc = replace_worlds(s, error)) < 0 || (rc = open_rows(s, 0, error)) < 0)
+    if ((rc = replace_worlds(s, error)) < 0 || (rc = reset_worlds(s, error)) < 0)
         return rc;
-    rm_watch_enter(&s->watch, RM_WATCH_RESET);
-    rc = s->world.ops->reset(s->env, s->buffers);
-    rm_watch_leave();
-    enter(s, RM_PHASE_OTHER);
-    if (rc < 0)
-        return world_failed(s, rc, "reset", error);
-    offer_rows(s);
     s->next = NULL;
     return 0;
 }

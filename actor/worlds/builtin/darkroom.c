@@ -18,16 +18,20 @@ static const uint8_t test_goal[TESTS] = {5, 33, 38, 49, 51, 53, 62, 65};
 
 struct rm_env {
     struct rm_single single;
-    bool truncate, numbered;
+    bool truncate, numbered, compat;
     uint32_t goals;
     uint8_t goal[CELLS]; /* of world id modulo goals */
 };
 
 static const struct rm_env_option_doc options[] = {
-    RM_OPTION_WHOLE("goal", -1, -1, CELLS - 1,
-                    "cell 9 i + j of the goal in every world; -1: by the world's id"),
+    {.key = "goal",
+     .high = CELLS - 1,
+     .doc = "the goal of every world: its coordinates [i, j], or its cell 9 i + j; []: by the "
+            "world's id",
+     .type = RM_ENV_WHOLE,
+     .most = 2},
     RM_OPTION_WHOLE("goals", 0, 0, 2,
-                    "with goal -1, world id w has goal w modulo their number of: 0 all cells; "
+                    "without a goal, world id w has goal w modulo their number of: 0 all cells; "
                     "1 the 73 to train on; 2 the 8 to test with"),
     RM_OPTION_WHOLE("max_steps", 20, 1, 1e6, "steps in an episode"),
     RM_OPTION_WHOLE("truncate", 0, 0, 1,
@@ -35,6 +39,9 @@ static const struct rm_env_option_doc options[] = {
                     "limit is part of the task"),
     RM_OPTION_WHOLE("numbered", 0, 0, 1,
                     "1: observe the number of the cell, for an embedding; 0: both coordinates"),
+    RM_OPTION_WHOLE("compat", 0, 0, 1,
+                    "1: an episode's last observation is the start, as where a batch of worlds "
+                    "is reset before it is read; 0: the cell arrived at"),
     {.key = NULL},
 };
 
@@ -73,10 +80,11 @@ static int play(struct rm_env *env, uint32_t w, void *of, int32_t action, float 
 static void observe(const struct rm_env *env, const void *of, void *obs)
 {
     const struct rm_darkroom_world *world = of;
-    const int i = world->cell / SIDE, j = world->cell % SIDE;
+    const uint8_t cell = env->compat && world->head.last ? START : world->cell;
+    const int i = cell / SIDE, j = cell % SIDE;
     const float place[2] = {(float)i, (float)j};
     if (env->numbered)
-        *(uint8_t *)obs = world->cell;
+        *(uint8_t *)obs = cell;
     else
         memcpy(obs, place, sizeof(place));
 }
@@ -94,7 +102,23 @@ static const char *fault(const struct rm_env *env, const void *of)
     return world->cell >= CELLS || world->goal >= CELLS ? "a cell outside the room" : NULL;
 }
 
-static void choose_goals(struct rm_env *env, int32_t goal, uint32_t set)
+/* The option `goal` as a cell; -1: there is none; -2 with a message. */
+static int goal_option(const struct rm_env_config *config, char *error, size_t error_size)
+{
+    const struct rm_env_option *option = rm_env_find_option(config, "goal");
+    if (!option || option->count == 0)
+        return -1;
+    const double *at = option->values;
+    if (option->count == 1)
+        return (int)at[0];
+    if (at[0] < SIDE && at[1] < SIDE)
+        return (int)at[0] * SIDE + (int)at[1];
+    snprintf(error, error_size, "world.options.goal is [%g, %g], must be coordinates of 0 to %d",
+             at[0], at[1], SIDE - 1);
+    return -2;
+}
+
+static void choose_goals(struct rm_env *env, int goal, uint32_t set)
 {
     if (goal >= 0) {
         env->goal[env->goals++] = (uint8_t)goal;
@@ -146,12 +170,15 @@ static void fill_scores(struct rm_env *env)
 
 static struct rm_env *create(const struct rm_env_config *config, char *error, size_t error_size)
 {
+    const int goal = goal_option(config, error, error_size);
     struct rm_env *env =
-        rm_single_create(config, sizeof(*env), sizeof(struct rm_darkroom_world), error, error_size);
+        goal < -1 ? NULL
+                  : rm_single_create(config, sizeof(*env), sizeof(struct rm_darkroom_world), error,
+                                     error_size);
     if (!env)
         return NULL;
-    choose_goals(env, (int32_t)rm_env_option(config, options, "goal"),
-                 rm_env_option_u32(config, options, "goals"));
+    choose_goals(env, goal, rm_env_option_u32(config, options, "goals"));
+    env->compat = rm_env_option(config, options, "compat") != 0;
     env->truncate = rm_env_option(config, options, "truncate") != 0;
     env->numbered = rm_env_option(config, options, "numbered") != 0;
     struct rm_single *single = &env->single;

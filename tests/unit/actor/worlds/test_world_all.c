@@ -39,6 +39,7 @@ static const struct subject {
     {"goodhart", "mode=1 compat=1 t0_stagger=1 food_min=4000 food_max=4000 max_steps=200", CHANCE},
     {"darkroom", NULL, FIXED},
     {"darkroom", "goals=2 numbered=1 truncate=1", FIXED},
+    {"darkroom", "goal=[0,8] compat=1", FIXED},
     {"sokoban", NULL, CHANCE},
     {"sokoban", "size=5 boxes=1 pulls=3 mask=0 max_steps=30", CHANCE},
     {"connect", NULL, FIXED},

@@ -83,6 +83,63 @@ static void test_ends(void **unused)
     }
 }
 
+/* The same with compat: the reward is that of the cell arrived at, the observation is the start. */
+static void test_compat(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *options;
+        int i, j, cell; /* what is seen at the end */
+    } known[] = {{"compat=1", 4, 4, -1}, {"compat=1 numbered=1", 0, 0, 40}, {"compat=0", 2, 6, -1}};
+    for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+        struct rm_test_batch batch;
+        open_at(&batch, known[k].options, 2, 8, 2, 6, 18);
+        for (int step = 0; step < 2; step++) {
+            batch.actions[0][0] = 3;
+            rm_test_batch_step(&batch, 0);
+            assert_float_equal(batch.out[0].reward[0], step, 0);
+            assert_int_equal(batch.out[0].flags[0], step ? RM_ENV_TERMINATED : 0);
+            if (known[k].cell >= 0)
+                assert_int_equal(*(const uint8_t *)rm_test_batch_obs(&batch, 0, 0),
+                                 step ? known[k].cell : cell(2, 7));
+            else if (step == 0)
+                sees(&batch, 0, 2, 7);
+            else
+                sees(&batch, 0, known[k].i, known[k].j);
+        }
+        rm_test_batch_close(&batch);
+    }
+}
+
+/* A goal by its coordinates, and one that there is not. */
+static void test_goal_option(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *options;
+        int goal;
+    } known[] = {{"goal=[4,2]", 38}, {"goal=[0,8]", 8}, {"goal=[80]", 80}, {"goal=17", 17}};
+    for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+        struct rm_test_batch batch;
+        struct rm_darkroom_world world;
+        rm_test_batch_open(&batch, "darkroom", NULL, known[k].options, 1, 5, 1);
+        rm_test_batch_reset(&batch);
+        batch.world.ops->save_state(batch.env, &world);
+        assert_int_equal(world.goal, known[k].goal);
+        rm_test_batch_close(&batch);
+    }
+    struct rm_world_config config;
+    struct rm_world world;
+    struct rm_error error = {""};
+    struct rm_env *env = NULL;
+    rm_test_world_config(&config, "darkroom", "goal=[9,0]");
+    assert_int_equal(rm_world_open(&world, "darkroom", NULL, &error), 0);
+    assert_int_not_equal(rm_world_create(&world, &config, 1, 0, 1, &env, &error), 0);
+    assert_non_null(
+        strstr(error.text, "world.options.goal is [9, 0], must be coordinates of 0 to 8"));
+    rm_world_close(&world);
+}
+
 static void test_returns(void **unused)
 {
     (void)unused;
@@ -92,7 +149,7 @@ static void test_returns(void **unused)
         int count; /* then staying */
         double score;
     } known[] = {
-        {"goal=80", {0, 0, 0, 0, 2, 2, 2, 2}, 8, 13},
+        {"goal=[8,8]", {0, 0, 0, 0, 2, 2, 2, 2}, 8, 13},
         {"goal=40", {4}, 1, 20},
         {"goal=31", {1}, 1, 20},
         {"goal=49", {0}, 1, 20},
@@ -178,23 +235,12 @@ static void test_exact_scores(void **unused)
         const char *options;
         double score;
     } known[] = {
-        {NULL, 20.0 / 81},
-        {"goals=1", .238308},
-        {"goals=2", .325436},
-        {"goal=40", 1.179412},
-        {"goal=49", .953495},
-        {"goal=38", .456041},
-        {"goal=51", .360744},
-        {"goal=33", .360744},
-        {"goal=65", .137147},
-        {"goal=5", .122709},
-        {"goal=53", .122709},
-        {"goal=62", .089902},
-        {"goal=0", .041494},
-        {"goal=40 max_steps=1", .2},
-        {"goal=40 max_steps=2", .4},
-        {"goal=40 max_steps=3", .504},
-        {"goal=40 max_steps=4", .6016},
+        {NULL, 20.0 / 81},           {"goals=1", .238308},          {"goals=2", .325436},
+        {"goal=40", 1.179412},       {"goal=49", .953495},          {"goal=38", .456041},
+        {"goal=51", .360744},        {"goal=33", .360744},          {"goal=65", .137147},
+        {"goal=5", .122709},         {"goal=53", .122709},          {"goal=62", .089902},
+        {"goal=0", .041494},         {"goal=[4,2]", .456041},       {"goal=40 max_steps=1", .2},
+        {"goal=40 max_steps=2", .4}, {"goal=40 max_steps=3", .504}, {"goal=40 max_steps=4", .6016},
     };
     for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
         struct rm_test_batch batch;
@@ -239,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_returns),       cmocka_unit_test(test_goals),
+        cmocka_unit_test(test_compat),        cmocka_unit_test(test_goal_option),
         cmocka_unit_test(test_numbered),      cmocka_unit_test(test_exact_scores),
         cmocka_unit_test(test_played_scores),
     };

@@ -85,25 +85,25 @@ static int put_frame(struct player *p, enum rm_player_kind kind, struct rm_error
 
 static int shown(const struct player *p, int rc, struct rm_error *error)
 {
-    const char *why = p->stepping.world.ops->last_error(p->stepping.env);
+    const char *why = p->stepping.batch.world.ops->last_error(p->stepping.batch.env);
     if (rc >= 0)
         return rc;
-    return rm_fail(error, -EIO, "world %s cannot be shown: %s", p->stepping.spec->name,
+    return rm_fail(error, -EIO, "world %s cannot be shown: %s", p->stepping.batch.spec->name,
                    why && *why ? why : "it says no more");
 }
 
 /* The state in which the world stands. */
 static int show(struct player *p, struct rm_error *error)
 {
-    const struct rm_env_ops *ops = p->stepping.world.ops;
-    const struct rm_env_spec *spec = p->stepping.spec;
+    const struct rm_env_ops *ops = p->stepping.batch.world.ops;
+    const struct rm_env_spec *spec = p->stepping.batch.spec;
     int rc;
 
-    rm_watch_enter(&p->stepping.watch, RM_WATCH_SHOW);
+    rm_watch_enter(&p->stepping.batch.watch, RM_WATCH_SHOW);
     if (shows_pictures(p))
-        rc = ops->show_picture(p->stepping.env, 0, p->rgb);
+        rc = ops->show_picture(p->stepping.batch.env, 0, p->rgb);
     else
-        rc = ops->show_text(p->stepping.env, 0, p->text, sizeof p->text);
+        rc = ops->show_text(p->stepping.batch.env, 0, p->text, sizeof p->text);
     rm_watch_leave();
     if ((rc = shown(p, rc, error)) < 0)
         return rc;
@@ -177,8 +177,8 @@ static int read_policy(struct player *p, uint32_t index, struct rm_error *error)
 
 static int check_shown(const struct player *p, struct rm_error *error)
 {
-    const struct rm_env_ops *ops = p->stepping.world.ops;
-    const struct rm_env_spec *spec = p->stepping.spec;
+    const struct rm_env_ops *ops = p->stepping.batch.world.ops;
+    const struct rm_env_spec *spec = p->stepping.batch.spec;
     const bool picture = ops->show_picture && spec->picture_width && spec->picture_height;
     if (shows_pictures(p) && !picture)
         return rm_fail(error, -EINVAL, "world %s gives no picture that could be recorded%s",
@@ -352,7 +352,7 @@ static int create(struct player *p, struct rm_error *error)
     for (uint32_t i = 0; i < p->plan.policies; i++)
         if ((rc = read_policy(p, i, error)) < 0)
             return rc;
-    const struct rm_env_spec *spec = p->stepping.spec;
+    const struct rm_env_spec *spec = p->stepping.batch.spec;
     p->rgb = calloc((size_t)spec->picture_width * spec->picture_height + 1, 3);
     return p->rgb ? 0 : rm_fail(error, -ENOMEM, "no memory for a picture");
 }

@@ -23,8 +23,6 @@
 #define DIRECT_WORLDS            64u
 #define DIRECT_EXPLORERS(worlds) ((worlds) / 8)
 
-static int check_description(const struct rm_stepping *s, struct rm_error *error);
-
 /* --- rows ------------------------------------------------------------------------------------ */
 
 static void enter(struct rm_stepping *s, enum rm_phase phase)
@@ -63,8 +61,8 @@ bool rm_stepping_has_credit(const struct rm_stepping *s)
  * none in hand. Credit was checked before the vector step began. */
 static int open_rows(struct rm_stepping *s, uint32_t phase, struct rm_error *error)
 {
-    for (uint32_t a = 0; a < s->spec->agents; a++) {
-        if (s->spec->agent[a].phase != phase)
+    for (uint32_t a = 0; a < s->batch.spec->agents; a++) {
+        if (s->batch.spec->agent[a].phase != phase)
             continue;
         struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[a]];
         if (!p->reserved) {
@@ -84,7 +82,8 @@ static int open_rows(struct rm_stepping *s, uint32_t phase, struct rm_error *err
             .mask_stride = spec->mask_bytes,
             .reward = p->row.reward + lane,
             .flags = p->row.flags + lane,
-            .figures = s->figures ? s->figures + (size_t)a * s->worlds * s->spec->figures : NULL,
+            .figures =
+                s->figures ? s->figures + (size_t)a * s->worlds * s->batch.spec->figures : NULL,
         };
     }
     return 0;
@@ -101,21 +100,6 @@ static void close_rows(struct rm_stepping *s, uint32_t phase)
             rm_ring_commit(p->ring);
         p->reserved = false;
     }
-}
-
-static int world_failed(const struct rm_stepping *s, int rc, const char *doing,
-                        struct rm_error *error)
-{
-    const char *why = s->world.ops->last_error ? s->world.ops->last_error(s->env) : NULL;
-
-    return rm_fail(error,
-                   rc == -EPROTO          ? RM_DUTY_NEVER
-                   : rc < 0 && rc > -4096 ? rc
-                                          : -EIO,
-                   "seed %" PRIu64 ": worlds %" PRIu64 "..%" PRIu64
-                   " (%s): %s failed at vector step %" PRIu64 ": %s",
-                   s->seed, s->first_world, s->first_world + s->worlds - 1, s->spec->name, doing,
-                   s->steps, why && *why ? why : strerror(rc < 0 && rc > -4096 ? -rc : EIO));
 }
 
 /* What arrived is complete in the rows of policies that act in phase 0 only. Of the row after a
@@ -140,12 +124,10 @@ static int reset_worlds(struct rm_stepping *s, struct rm_error *error)
     if (rc < 0)
         return rc;
     enter(s, RM_PHASE_ENVIRONMENT);
-    rm_watch_enter(&s->watch, RM_WATCH_RESET);
-    rc = s->world.ops->reset(s->env, s->buffers);
-    rm_watch_leave();
+    rc = rm_watched_reset(&s->batch, s->buffers, error);
     enter(s, RM_PHASE_OTHER);
     if (rc < 0)
-        return world_failed(s, rc, "reset", error);
+        return rc;
     offer_rows(s);
     return 0;
 }
@@ -158,7 +140,7 @@ int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
     rm_arrivals_reset(&s->arrivals);
     const int rc = reset_worlds(s, error);
     s->started = rc == 0;
-    return rc;
+    return rc < 0 ? rm_fail_within(error, rc, "seed %" PRIu64, s->seed) : 0;
 }
 
 int rm_stepping_reopen(struct rm_stepping *s, struct rm_error *error)
@@ -446,9 +428,9 @@ static void give_actions(struct rm_stepping *s, uint32_t agent)
             int32_t *word = p->given + from + (size_t)w * words + words - reals + i;
             const float low = p->low[i], high = p->high[i];
             const float share =
-                0.5f + 0.5f * rm_gaussian_bounded(rm_real_of_word(*word), p->acting.gaussian.tanh);
+                0.5f + 0.5f * rm_gaussian_bounded(rm_float_of_word(*word), p->acting.gaussian.tanh);
             const float real = low + share * (high - low);
-            *word = rm_word_of_real(real > high ? high : real);
+            *word = rm_word_of_float(real > high ? high : real);
         }
 }
 
@@ -456,8 +438,8 @@ static void give_actions(struct rm_stepping *s, uint32_t agent)
  */
 static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, struct rm_error *error)
 {
-    for (uint32_t a = 0; a < s->spec->agents; a++) {
-        if (s->spec->agent[a].phase != phase)
+    for (uint32_t a = 0; a < s->batch.spec->agents; a++) {
+        if (s->batch.spec->agent[a].phase != phase)
             continue;
         struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[a]];
         struct rm_arrival in = {.first = s->group.first,
@@ -482,8 +464,8 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
     }
     for (uint32_t i = 0; i < s->plan->policies; i++)
         answer_gathered(s, &s->policies[i]);
-    for (uint32_t a = 0; a < s->spec->agents; a++)
-        if (s->spec->agent[a].phase == phase)
+    for (uint32_t a = 0; a < s->batch.spec->agents; a++)
+        if (s->batch.spec->agent[a].phase == phase)
             give_actions(s, a);
     return 0;
 }
@@ -497,7 +479,7 @@ static bool begin_step(struct rm_stepping *s)
         set_bounds(s);
         exploring = anybody_explores(s);
     }
-    memset(s->agent_counted, 0, s->spec->agents * sizeof *s->agent_counted);
+    memset(s->agent_counted, 0, s->batch.spec->agents * sizeof *s->agent_counted);
     for (uint32_t i = 0; i < s->plan->policies; i++) {
         s->policies[i].counted = 0;
         rm_acting_draw_noise(&s->policies[i].acting, s->steps);
@@ -509,40 +491,31 @@ static bool begin_step(struct rm_stepping *s)
 static int step_all(struct rm_stepping *s, bool exploring, struct rm_error *error)
 {
     s->group = (struct rm_world_group){.worlds = s->worlds};
-    for (uint32_t phase = 0; phase < s->spec->phases; phase++) {
+    for (uint32_t phase = 0; phase < s->batch.spec->phases; phase++) {
         enter(s, RM_PHASE_INFERENCE);
         int rc = act_phase(s, phase, exploring, error);
         if (rc < 0)
-            return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
+            return rc;
         enter(s, RM_PHASE_RING);
         close_rows(s, phase);
-        rc = open_rows(s, (phase + 1) % s->spec->phases, error);
+        rc = open_rows(s, (phase + 1) % s->batch.spec->phases, error);
         if (rc < 0)
             return rc;
         enter(s, RM_PHASE_ENVIRONMENT);
-        rm_watch_enter(&s->watch, RM_WATCH_STEP);
-        rc = s->world.ops->step(s->env, phase, s->actions, s->buffers);
-        rm_watch_leave();
+        rc = rm_watched_step(&s->batch, phase, s->actions, s->buffers, error);
         if (rc < 0)
-            return world_failed(s, rc, "step", error);
+            return rc;
     }
     enter(s, RM_PHASE_OTHER);
     offer_rows(s);
     return 0;
 }
 
-/* What the worlds of a group that was asked show is in the rows; of those in `left`, whichever is
- * there first. Returns the group. */
-static int arrive(struct rm_stepping *s, uint32_t left, struct rm_error *error)
+/* Waits for what the worlds of the first group of `left` show, and returns that group's number. */
+static int receive(struct rm_stepping *s, uint32_t left, struct rm_error *error)
 {
-    const struct rm_world_groups *groups = s->world.groups;
-
     enter(s, RM_PHASE_ENVIRONMENT);
-    rm_watch_enter(&s->watch, RM_WATCH_STEP);
-    const uint32_t g = groups->first(s->env, left);
-    const int rc = groups->receive(s->env, g, s->buffers);
-    rm_watch_leave();
-    return rc < 0 ? world_failed(s, rc, "step", error) : (int)g;
+    return rm_watched_receive(&s->batch, left, s->buffers, error);
 }
 
 /* Does a learner wait for what the worlds show after the rows that are committed? */
@@ -561,19 +534,19 @@ static bool rows_are_awaited(const struct rm_stepping *s)
  * the next step, unless a learner waits for it. */
 static int step_groups(struct rm_stepping *s, bool exploring, struct rm_error *error)
 {
-    const uint32_t all = (1u << s->groups) - 1;
+    const uint32_t all = (1u << s->batch.groups) - 1;
     int g, rc;
 
     for (uint32_t left = all; left; left &= ~(1u << g)) {
-        if ((g = arrive(s, left, error)) < 0)
+        if ((g = receive(s, left, error)) < 0)
             return g;
-        s->group = s->world.groups->group(s->env, (uint32_t)g);
+        s->group = s->batch.world.groups->group(s->batch.env, (uint32_t)g);
         enter(s, RM_PHASE_INFERENCE);
         if ((rc = act_phase(s, 0, exploring, error)) < 0)
-            return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
+            return rc;
         enter(s, RM_PHASE_ENVIRONMENT);
-        if ((rc = s->world.groups->ask(s->env, (uint32_t)g, s->actions)) < 0)
-            return world_failed(s, rc, "step", error);
+        if ((rc = rm_watched_ask(&s->batch, (uint32_t)g, s->actions, error)) < 0)
+            return rc;
     }
     enter(s, RM_PHASE_RING);
     close_rows(s, 0);
@@ -581,7 +554,7 @@ static int step_groups(struct rm_stepping *s, bool exploring, struct rm_error *e
         return rc;
     if (rows_are_awaited(s)) {
         for (uint32_t left = all; left; left &= ~(1u << g))
-            if ((g = arrive(s, left, error)) < 0)
+            if ((g = receive(s, left, error)) < 0)
                 return g;
         offer_rows(s);
     }
@@ -589,7 +562,7 @@ static int step_groups(struct rm_stepping *s, bool exploring, struct rm_error *e
     return 0;
 }
 
-/* --- other worlds ---------------------------------------------------------------------------- */
+/* --- into other worlds ----------------------------------------------------------------------- */
 
 void rm_stepping_change(struct rm_stepping *s, const struct rm_world_config *world, uint64_t seed)
 {
@@ -601,71 +574,53 @@ void rm_stepping_change(struct rm_stepping *s, const struct rm_world_config *wor
  * out: a row cannot be the first and the last. */
 static void cut_episodes(struct rm_stepping *s)
 {
-    for (uint32_t a = 0; a < s->spec->agents; a++) {
+    for (uint32_t a = 0; a < s->batch.spec->agents; a++) {
         uint8_t *flags = s->buffers[a].flags;
         for (uint32_t w = 0; w < s->worlds; w++) {
             const bool first = flags[w] & RM_ENV_FIRST;
             if (flags[w] & ~RM_ENV_FIRST)
                 continue;
             flags[w] = first ? RM_ENV_DEAD : RM_ENV_TRUNCATED;
-            for (uint32_t f = 0; !first && f < s->spec->figures; f++)
-                s->buffers[a].figures[(size_t)w * s->spec->figures + f] = NAN;
+            for (uint32_t f = 0; !first && f < s->batch.spec->figures; f++)
+                s->buffers[a].figures[(size_t)w * s->batch.spec->figures + f] = NAN;
         }
     }
-}
-
-static int replace_worlds(struct rm_stepping *s, struct rm_error *error)
-{
-    const uint32_t figures = s->spec->figures;
-    rm_watch_enter(&s->watch, RM_WATCH_CLOSE);
-    s->world.ops->close(s->env);
-    rm_watch_leave();
-    s->env = NULL;
-    int rc = rm_world_create(&s->world, s->next, s->next_seed, s->first_world, s->worlds, &s->env,
-                             error);
-    if (rc < 0)
-        return rc;
-    s->spec = s->world.ops->describe(s->env);
-    s->groups = s->shared && s->world.groups ? s->world.groups->count(s->env) : 1;
-    s->watch.world = s->spec->name;
-    s->watch.seed = s->next_seed;
-    s->arrivals.spec = s->spec;
-    if (s->spec->agents != s->plan->agents || s->spec->phases != 1 || s->spec->figures != figures)
-        return rm_fail(error, -EPROTO, "world %s: looks different with other options",
-                       s->spec->name);
-    for (uint32_t p = 0; p < s->plan->policies; p++)
-        s->policies[p].kind = &s->spec->agent[s->plan->policy[p].agent[0]];
-    return check_description(s, error);
 }
 
 static int step_into_others(struct rm_stepping *s, struct rm_error *error)
 {
     int rc = 0, g;
 
-    for (uint32_t left = s->groups > 1 ? (1u << s->groups) - 1 : 0; left; left &= ~(1u << g))
-        if ((g = arrive(s, left, error)) < 0)
+    for (uint32_t left = s->batch.groups > 1 ? (1u << s->batch.groups) - 1 : 0; left;
+         left &= ~(1u << g))
+        if ((g = receive(s, left, error)) < 0)
             return g;
     s->group = (struct rm_world_group){.worlds = s->worlds};
     cut_episodes(s);
     if ((rc = act_phase(s, 0, false, error)) < 0)
-        return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
+        return rc;
     close_rows(s, 0);
     enter(s, RM_PHASE_ENVIRONMENT);
-    if ((rc = replace_worlds(s, error)) < 0 || (rc = reset_worlds(s, error)) < 0)
+    if ((rc = rm_watched_replace(&s->batch, s->next, s->next_seed, error)) < 0)
         return rc;
+    s->arrivals.spec = s->batch.spec;
+    for (uint32_t p = 0; p < s->plan->policies; p++)
+        s->policies[p].kind = &s->batch.spec->agent[s->plan->policy[p].agent[0]];
     s->next = NULL;
-    return 0;
+    return reset_worlds(s, error);
 }
 
 int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
 {
     const bool exploring = begin_step(s);
-    const int rc = s->next         ? step_into_others(s, error)
-                   : s->groups > 1 ? step_groups(s, exploring, error)
-                                   : step_all(s, exploring, error);
+    const int rc = s->next               ? step_into_others(s, error)
+                   : s->batch.groups > 1 ? step_groups(s, exploring, error)
+                                         : step_all(s, exploring, error);
 
-    s->steps += rc == 0;
-    return rc;
+    if (rc < 0)
+        return rm_fail_within(error, rc, "seed %" PRIu64, s->seed);
+    s->steps++;
+    return 0;
 }
 
 /* --- making: worlds, networks, buffers ----------------------------------------------------- */
@@ -712,12 +667,12 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
     uint32_t lanes = plan->agents * s->worlds;
 
     p->ring = options->rings[index];
-    p->kind = &s->spec->agent[plan->agent[0]];
+    p->kind = &s->batch.spec->agent[plan->agent[0]];
     p->codes = rm_network_codes(&s->experiment->network, p->kind);
     p->next = p->ring->spec.first_index;
     p->first_phase = UINT32_MAX;
     for (uint32_t i = 0; i < plan->agents; i++) {
-        uint32_t phase = s->spec->agent[plan->agent[i]].phase;
+        uint32_t phase = s->batch.spec->agent[plan->agent[i]].phase;
         if (phase < p->first_phase)
             p->first_phase = phase;
         if (phase > p->last_phase)
@@ -760,12 +715,13 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
 
 static int create_buffers(struct rm_stepping *s, struct rm_error *error)
 {
-    size_t agents = s->spec->agents;
+    size_t agents = s->batch.spec->agents;
 
     s->policies = calloc(s->plan->policies, sizeof *s->policies);
     s->buffers = calloc(agents, sizeof *s->buffers);
-    s->figures =
-        s->spec->figures ? calloc(agents * s->worlds * s->spec->figures, sizeof *s->figures) : NULL;
+    s->figures = s->batch.spec->figures
+                     ? calloc(agents * s->worlds * s->batch.spec->figures, sizeof *s->figures)
+                     : NULL;
     s->actions = calloc(agents, sizeof *s->actions);
     s->agent_counted = calloc(agents, sizeof *s->agent_counted);
     s->lane_ids = calloc(agents * s->worlds, sizeof *s->lane_ids);
@@ -773,7 +729,7 @@ static int create_buffers(struct rm_stepping *s, struct rm_error *error)
     s->bound = calloc(s->worlds, sizeof *s->bound);
     s->bound_episodes = calloc(s->worlds, sizeof *s->bound_episodes);
     if (!s->policies || !s->buffers || !s->actions || !s->agent_counted || !s->lane_ids ||
-        !s->explored || !s->bound || !s->bound_episodes || (s->spec->figures && !s->figures))
+        !s->explored || !s->bound || !s->bound_episodes || (s->batch.spec->figures && !s->figures))
         return rm_fail(error, -ENOMEM, "no memory for %u worlds of %zu agents", s->worlds, agents);
     for (size_t a = 0; a < agents; a++)
         for (uint32_t w = 0; w < s->worlds; w++)
@@ -781,24 +737,6 @@ static int create_buffers(struct rm_stepping *s, struct rm_error *error)
     for (uint32_t w = 0; w < s->worlds; w++)
         s->bound_episodes[w] = UINT64_MAX;
     return 0;
-}
-
-/* Learners know the world from its description alone: it must be what was described. */
-static int check_description(const struct rm_stepping *s, struct rm_error *error)
-{
-    struct rm_described *described;
-    if (!s->experiment->world.description)
-        return 0;
-    int rc = rm_described_read(&described, s->experiment->world.description, error);
-    if (rc < 0)
-        return rc;
-    if (!rm_described_alike(rm_described_spec(described), s->spec))
-        rc = rm_fail(error, -EPROTO,
-                     "world %s: it does not match its description any more: %s has changed; "
-                     "restart the experiment",
-                     s->spec->name, rm_world_source(&s->experiment->world).value);
-    rm_described_free(described);
-    return rc;
 }
 
 static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
@@ -810,29 +748,21 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
     if (s->stack > RM_STEPPING_STACK_MAX)
         return rm_fail(error, -EINVAL, "sample.frame_stack: %u; at most %u", s->stack,
                        RM_STEPPING_STACK_MAX);
-    const struct rm_world_config *world = o->world ? o->world : &e->world;
-    const uint64_t seed = o->world_seed ? *o->world_seed : o->seed;
-    if ((rc = rm_world_open_configured(&s->world, world, error)) < 0 ||
-        (rc = rm_world_create(&s->world, world, seed, o->first_world, o->worlds, &s->env, error)) <
-            0)
+    const struct rm_watch watch = {.seed = o->world_seed ? *o->world_seed : o->seed,
+                                   .first_world = o->first_world,
+                                   .worlds = o->worlds,
+                                   .steps = &s->steps,
+                                   .arrivals = &s->arrivals};
+    if ((rc = rm_watched_open(&s->batch, o->world ? o->world : &e->world, &e->world, &watch,
+                              s->shared, error)) < 0)
         return rc;
-    s->spec = s->world.ops->describe(s->env);
-    s->groups = s->shared && s->world.groups ? s->world.groups->count(s->env) : 1;
-    s->watch = (struct rm_watch){.world = s->spec->name,
-                                 .seed = seed,
-                                 .first_world = o->first_world,
-                                 .worlds = o->worlds,
-                                 .steps = &s->steps,
-                                 .arrivals = &s->arrivals};
-    if ((rc = check_description(s, error)) < 0)
-        return rc;
-    if (s->spec->agents != s->plan->agents || s->spec->phases != s->plan->phases)
+    if (s->batch.spec->agents != s->plan->agents || s->batch.spec->phases != s->plan->phases)
         return rm_fail(error, -EPROTO, "world %s: has %u agents and %u phases now, had %u and %u",
-                       s->spec->name, s->spec->agents, s->spec->phases, s->plan->agents,
-                       s->plan->phases);
+                       s->batch.spec->name, s->batch.spec->agents, s->batch.spec->phases,
+                       s->plan->agents, s->plan->phases);
     if ((rc = rm_backend_cpu_create_for(&s->backend, 1, e->learner.isa, e->learner.compute,
                                         error)) < 0 ||
-        (rc = rm_arrivals_create(&s->arrivals, s->spec, o->first_world, o->worlds, o->sink,
+        (rc = rm_arrivals_create(&s->arrivals, s->batch.spec, o->first_world, o->worlds, o->sink,
                                  error)) < 0 ||
         (rc = create_buffers(s, error)) < 0)
         return rc;
@@ -900,17 +830,10 @@ void rm_stepping_destroy(struct rm_stepping *s)
     free(s->explored);
     free(s->bound);
     free(s->bound_episodes);
-    rm_arrivals_destroy(&s->arrivals);
     if (s->backend)
         rm_backend_destroy(s->backend);
-    if (s->env) {
-        s->watch.steps = NULL; /* the arrivals are gone */
-        rm_watch_enter(&s->watch, RM_WATCH_CLOSE);
-        s->world.ops->close(s->env);
-        rm_watch_leave();
-    }
-    if (s->world.ops)
-        rm_world_close(&s->world);
+    rm_watched_close(&s->batch);
+    rm_arrivals_destroy(&s->arrivals);
     *s = (struct rm_stepping){0};
 }
 
@@ -943,39 +866,10 @@ int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct r
 
 /* --- what goes into a checkpoint ----------------------------------------------------------- */
 
-static void world_state(struct rm_stepping *s, struct rm_state *state)
-{
-    const size_t bytes = s->world.ops->state_size(s->env);
-    void *part = rm_state_part(state, "world", RM_STATE_BYTES, bytes);
-    if (!part || !bytes)
-        return;
-    rm_watch_enter(&s->watch, RM_WATCH_STATE);
-    const int rc = rm_state_loading(state) ? s->world.ops->load_state(s->env, part)
-                                           : s->world.ops->save_state(s->env, part);
-    rm_watch_leave();
-    const char *why = rc < 0 && s->world.ops->last_error ? s->world.ops->last_error(s->env) : NULL;
-    if (rc < 0)
-        rm_state_fail(state, -EIO, "world %s: its state cannot be %s: %s", s->spec->name,
-                      rm_state_loading(state) ? "loaded" : "saved", why ? why : strerror(EIO));
-}
-
-static void arrivals_state(struct rm_arrivals *a, struct rm_state *state)
-{
-    const size_t lanes = (size_t)a->spec->agents * a->worlds;
-    rm_state_bytes(state, "playing", a->playing, lanes * sizeof *a->playing);
-    rm_state_bytes(state, "score", a->score, lanes * sizeof *a->score);
-    rm_state_bytes(state, "age", a->age, lanes * sizeof *a->age);
-    rm_state_bytes(state, "live", a->live, a->worlds * sizeof *a->live);
-    rm_state_bytes(state, "total", a->total, a->worlds * sizeof *a->total);
-    rm_state_bytes(state, "episodes", a->episodes, a->worlds * sizeof *a->episodes);
-    rm_state_bytes(state, "began", a->began, a->worlds * sizeof *a->began);
-    RM_STATE(state, "finished", a->finished);
-}
-
 /* Those of last rows wait for the next step. Checkpoints of former versions have none. */
 static void figures_state(struct rm_stepping *s, struct rm_state *state)
 {
-    const size_t count = (size_t)s->spec->agents * s->worlds * s->spec->figures;
+    const size_t count = (size_t)s->batch.spec->agents * s->worlds * s->batch.spec->figures;
     if (s->figures && (!rm_state_loading(state) || rm_state_has(state, "figures")))
         rm_state_bytes(state, "figures", s->figures, count * sizeof *s->figures);
     else if (s->figures)
@@ -1002,9 +896,9 @@ void rm_stepping_state(struct rm_stepping *s, struct rm_state *state)
     RM_STATE(state, "episodes_before", s->episodes_before);
     RM_STATE(state, "rate", s->rate);
     if (s->started)
-        world_state(s, state);
+        rm_watched_state(&s->batch, state);
     rm_state_enter(state, "arrivals");
-    arrivals_state(&s->arrivals, state);
+    rm_arrivals_state(&s->arrivals, state);
     rm_state_leave(state);
     figures_state(s, state);
     for (uint32_t i = 0; i < s->plan->policies; i++) {

@@ -20,8 +20,7 @@
 #include "actor/worlds/arrivals.h"
 #include "actor/epsilon.h"
 #include "actor/slot_stacks.h"
-#include "actor/worlds/watch.h"
-#include "actor/worlds/worlds.h"
+#include "actor/worlds/watched.h"
 #include "shm/session/session.h"
 #include "shm/duty.h"
 
@@ -58,16 +57,12 @@ struct rm_stepping_policy {
 struct rm_stepping {
     const struct rm_experiment *experiment;
     const struct rm_plan *plan;
-    struct rm_world world;
-    struct rm_env *env;
-    const struct rm_env_spec *spec;
+    struct rm_watched batch; /* the worlds */
     struct rm_backend *backend;
     struct rm_arrivals arrivals;
-    struct rm_watch watch; /* for reports of crashes */
     struct rm_phase_clock *clock;
     uint64_t seed, first_world, total_worlds;
     uint32_t worlds, stack;
-    uint32_t groups;             /* of worlds that step apart; 1: all at once */
     struct rm_world_group group; /* whose agents act */
     bool shared;                 /* rows are reserved and committed for readers */
     bool started;

@@ -2,6 +2,7 @@
 
 #include "actor/worlds/scan.h"
 #include "learner/net/features.h"
+#include "shm/base/state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -319,4 +320,17 @@ int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step
     }
     *counted = in->worlds - uncounted;
     return 0;
+}
+
+void rm_arrivals_state(struct rm_arrivals *a, struct rm_state *state)
+{
+    const size_t lanes = (size_t)a->spec->agents * a->worlds;
+    rm_state_bytes(state, "playing", a->playing, lanes * sizeof *a->playing);
+    rm_state_bytes(state, "score", a->score, lanes * sizeof *a->score);
+    rm_state_bytes(state, "age", a->age, lanes * sizeof *a->age);
+    rm_state_bytes(state, "live", a->live, a->worlds * sizeof *a->live);
+    rm_state_bytes(state, "total", a->total, a->worlds * sizeof *a->total);
+    rm_state_bytes(state, "episodes", a->episodes, a->worlds * sizeof *a->episodes);
+    rm_state_bytes(state, "began", a->began, a->worlds * sizeof *a->began);
+    RM_STATE(state, "finished", a->finished);
 }

@@ -69,6 +69,10 @@ void rm_arrivals_reset(struct rm_arrivals *arrivals);
 int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
                      const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
 
+/* The episodes in progress, for checkpoints. */
+struct rm_state;
+void rm_arrivals_state(struct rm_arrivals *arrivals, struct rm_state *state);
+
 /* "world 12 (cartpole), agent_0, episode 3, step 17", for other messages. */
 void rm_arrivals_place(const struct rm_arrivals *arrivals, uint32_t agent, uint32_t world,
                        uint64_t step, char *text, size_t size);

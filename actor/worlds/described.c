@@ -6,6 +6,7 @@
 #include "config/json_memory.h"
 #include "config/utf8.h"
 #include "learner/net/features.h"
+#include "shm/base/float_word.h"
 #include "shm/board.h"
 
 #include <errno.h>
@@ -110,11 +111,8 @@ static json_t *words(const uint32_t *values, uint32_t n)
 static json_t *floats_text(const float *floats, size_t n)
 {
     char *text = malloc(n * 8 + 1);
-    for (size_t i = 0; text && i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &floats[i], sizeof bits);
-        snprintf(text + 8 * i, 9, "%08x", bits);
-    }
+    for (size_t i = 0; text && i < n; i++)
+        snprintf(text + 8 * i, 9, "%08x", (uint32_t)rm_word_of_float(floats[i]));
     json_t *value = text ? json_string(text) : NULL;
     free(text);
     return value;
@@ -272,7 +270,7 @@ static bool take_floats(const json_t *value, float *floats, size_t n)
         const uint32_t bits = (uint32_t)strtoul(digits, &end, 16);
         if (*end)
             return false;
-        memcpy(&floats[i], &bits, sizeof bits);
+        floats[i] = rm_float_of_word((int32_t)bits);
     }
     return true;
 }

@@ -1,5 +1,7 @@
 #include "actor/worlds/scan.h"
 
+#include "shm/base/float_word.h"
+
 #include <string.h>
 
 /* Unaligned vectors, may alias anything. */
@@ -17,9 +19,7 @@ static int any(const void *vector)
 
 static int nonfinite(float x)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & EXPONENT) == EXPONENT;
+    return ((uint32_t)rm_word_of_float(x) & EXPONENT) == EXPONENT;
 }
 
 size_t rm_scan_nonfinite(const float *x, size_t n)

@@ -57,7 +57,7 @@ static void bound(struct rm_backend *b, const int32_t *word, size_t n, float *ac
 {
     (void)b;
     for (size_t i = 0; i < n; i++)
-        action[i] = rm_gaussian_bounded(rm_real_of_word(word[i]), 1);
+        action[i] = rm_gaussian_bounded(rm_float_of_word(word[i]), 1);
 }
 
 static const struct rm_soft_ops cpu_soft = {.targets = targets,

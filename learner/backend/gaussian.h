@@ -17,7 +17,7 @@
 #define RM_LEARNER_BACKEND_GAUSSIAN_H
 
 #include "shm/base/both.h"
-#include "shm/base/real_word.h"
+#include "shm/base/float_word.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ RM_BOTH float rm_gaussian_logp(const struct rm_gaussian *g, const float *out, co
 {
     float logp = 0.0f;
     for (uint32_t i = 0; i < g->reals; i++)
-        logp += rm_gaussian_logp_one(rm_real_of_word(word[i]), out[i],
+        logp += rm_gaussian_logp_one(rm_float_of_word(word[i]), out[i],
                                      rm_log_deviation(out[g->reals + i]), g->tanh);
     return logp;
 }
@@ -86,7 +86,7 @@ RM_BOTH void rm_gaussian_back(const struct rm_gaussian *g, const float *out, con
     for (uint32_t i = 0; i < g->reals; i++) {
         const float given = out[g->reals + i], log_deviation = rm_log_deviation(given);
         const float inverse = expf(-log_deviation);
-        const float z = (rm_real_of_word(word[i]) - out[i]) * inverse;
+        const float z = (rm_float_of_word(word[i]) - out[i]) * inverse;
         d_out[i] = d_logp * z * inverse;
         d_out[g->reals + i] = given == log_deviation ? d_logp * (z * z - 1.0f) + d_entropy : 0.0f;
     }

@@ -8,12 +8,12 @@
 
 static inline float abs_of(float x)
 {
-    return rm_float_of(rm_bits_of(x) & 0x7fffffff);
+    return rm_float_of_word(rm_word_of_float(x) & 0x7fffffff);
 }
 
 static inline float with_sign_of(float magnitude, float sign)
 {
-    return rm_float_of(rm_bits_of(magnitude) | (rm_bits_of(sign) & INT32_MIN));
+    return rm_float_of_word(rm_word_of_float(magnitude) | (rm_word_of_float(sign) & INT32_MIN));
 }
 
 /* exp(x) for x <= 0 (and up to 88): 2 ulp. Below -87 it is 0; NaN stays NaN; above 88 (attention
@@ -23,7 +23,7 @@ static inline float exp_of(float x)
 {
     float clamped = x < -87.0f ? -87.0f : x; /* NaN passes */
     float k = RM_FMA(clamped, 1.44269504f, 12582912.0f);
-    int32_t n = rm_bits_of(k);
+    int32_t n = rm_word_of_float(k);
     k -= 12582912.0f;
     float r = RM_FMA(k, -0.693359375f, clamped);
     r = RM_FMA(k, 2.12194440e-4f, r);
@@ -33,7 +33,7 @@ static inline float exp_of(float x)
     p = RM_FMA(p, r, 1.66666654e-1f);
     p = RM_FMA(p, r, 5.00000012e-1f);
     p = RM_FMA(p * r, r, r) + 1.0f;
-    float e = p * rm_float_of((int32_t)(((uint32_t)n << 23) + 0x3f800000));
+    float e = p * rm_float_of_word((int32_t)(((uint32_t)n << 23) + 0x3f800000));
     return x < -87.0f ? 0.0f : e;
 }
 

@@ -4,33 +4,16 @@
 #ifndef RM_LEARNER_BACKEND_SERIES_H
 #define RM_LEARNER_BACKEND_SERIES_H
 
-#include "shm/base/both.h"
-
-#include <stdint.h>
-#include <string.h>
-
-RM_BOTH int32_t rm_bits_of(float x)
-{
-    int32_t i;
-    memcpy(&i, &x, sizeof i);
-    return i;
-}
-
-RM_BOTH float rm_float_of(int32_t i)
-{
-    float x;
-    memcpy(&x, &i, sizeof x);
-    return x;
-}
+#include "shm/base/float_word.h"
 
 /* ln(x) for normal positive x: 2 ulp. Mantissa in [sqrt 1/2, sqrt 2) by exponent bits, then the
  * series of ln(1 + r) to r^9, economised. */
 RM_BOTH float rm_log_of(float x)
 {
-    int32_t i = rm_bits_of(x);
+    int32_t i = rm_word_of_float(x);
     int32_t e = (i - 0x3f3504f3) >> 23;
     float k = (float)e;
-    float r = rm_float_of((int32_t)((uint32_t)i - ((uint32_t)e << 23))) - 1.0f;
+    float r = rm_float_of_word((int32_t)((uint32_t)i - ((uint32_t)e << 23))) - 1.0f;
     float s = r * r;
     float p = RM_FMA(7.0376836292e-2f, r, -1.1514610310e-1f);
     p = RM_FMA(p, r, 1.1676998740e-1f);
@@ -59,10 +42,10 @@ RM_BOTH void rm_sincos_of_turn(uint32_t word, float *sine, float *cosine)
     q = RM_FMA(q, s, 4.166664568298827e-2f);
     float cs = RM_FMA(q * s, s, RM_FMA(-0.5f, s, 1.0f));
     int32_t swap = -(int32_t)(quadrant & 1u);
-    int32_t u = (rm_bits_of(sn) & ~swap) | (rm_bits_of(cs) & swap);
-    int32_t v = (rm_bits_of(cs) & ~swap) | (rm_bits_of(sn) & swap);
-    *sine = rm_float_of(u ^ (int32_t)((quadrant & 2u) << 30));
-    *cosine = rm_float_of(v ^ (int32_t)(((quadrant + 1u) & 2u) << 30));
+    int32_t u = (rm_word_of_float(sn) & ~swap) | (rm_word_of_float(cs) & swap);
+    int32_t v = (rm_word_of_float(cs) & ~swap) | (rm_word_of_float(sn) & swap);
+    *sine = rm_float_of_word(u ^ (int32_t)((quadrant & 2u) << 30));
+    *cosine = rm_float_of_word(v ^ (int32_t)(((quadrant + 1u) & 2u) << 30));
 }
 
 /* cos(pi t) for t >= 0, t the exact product in double: the nearest even multiple comes off exactly
@@ -70,7 +53,8 @@ RM_BOTH void rm_sincos_of_turn(uint32_t word, float *sine, float *cosine)
 RM_BOTH float rm_cos_pi(double t)
 {
     double whole = (t * 0.5 + 0x1.8p52) - 0x1.8p52;
-    float r = rm_float_of(rm_bits_of((float)(t - 2.0 * whole)) & 0x7fffffff); /* [0, 1] */
+    float r =
+        rm_float_of_word(rm_word_of_float((float)(t - 2.0 * whole)) & 0x7fffffff); /* [0, 1] */
     float h = 0.5f - r; /* cos(pi r) = sin(pi h), |h| <= 1/2 */
     float s = h * h;
     float p = RM_FMA(-7.0283039e-3f, s, 8.2050350e-2f);

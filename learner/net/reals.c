@@ -40,7 +40,7 @@ static void draw_row(const struct rm_gaussian *g, const float *means, struct rm_
         rm_init_kernels()->normals(random, n, normal);
         for (uint32_t k = 0; k < n; k++) {
             const float deviation = expf(rm_log_deviation(means[g->reals + from + k]));
-            word[from + k] = rm_word_of_real(means[from + k] + deviation * (float)normal[k]);
+            word[from + k] = rm_word_of_float(means[from + k] + deviation * (float)normal[k]);
         }
     }
 }
@@ -60,7 +60,7 @@ void rm_reals_greedy(const struct rm_reals_rows *r)
 {
     for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t k = 0; k < r->gaussian->reals; k++)
-            words_of(r, i)[k] = rm_word_of_real(means_of(r, i)[k]);
+            words_of(r, i)[k] = rm_word_of_float(means_of(r, i)[k]);
 }
 
 void rm_reals_explore(const struct rm_gaussian *g, uint64_t seed, uint64_t step, uint32_t lane,
@@ -70,6 +70,6 @@ void rm_reals_explore(const struct rm_gaussian *g, uint64_t seed, uint64_t step,
     for (uint32_t k = 0; k < g->reals; k++) {
         const float uniform = 2 * rm_rng_float(&rng) - 1;
         /* tanh of it is to be uniform: from -1 on there is none. */
-        word[k] = rm_word_of_real(g->tanh ? atanhf(0.999999f * uniform) : uniform);
+        word[k] = rm_word_of_float(g->tanh ? atanhf(0.999999f * uniform) : uniform);
     }
 }

@@ -11,6 +11,7 @@
 #include "learner/backend/plugin.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
+#include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 
 #include <stdio.h>
@@ -62,9 +63,7 @@ static float *take(struct rm_backend *b, size_t floats)
 /* A word of random numbers around 1: a float, or two in bf16. */
 static uint32_t word_of(struct rm_rng *rng, bool compact)
 {
-    const float x = rm_rng_float(rng) - 0.5f;
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
+    const uint32_t bits = (uint32_t)rm_word_of_float(rm_rng_float(rng) - 0.5f);
     return compact ? (bits & 0xffff0000u) | (bits >> 16 ^ 1u) : bits;
 }
 

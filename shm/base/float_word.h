@@ -1,24 +1,24 @@
-/* real_word: a real number of an action, as the int32 word that rows and worlds have it in; for
- * both sides (shm/base/both.h). */
-#ifndef RM_SHM_BASE_REAL_WORD_H
-#define RM_SHM_BASE_REAL_WORD_H
+/* float_word: the 32 bits of a float as an int32 word and back. Rows and worlds have a real number
+ * of an action as such a word. For both sides (shm/base/both.h). */
+#ifndef RM_SHM_BASE_FLOAT_WORD_H
+#define RM_SHM_BASE_FLOAT_WORD_H
 
 #include "shm/base/both.h"
 
 #include <stdint.h>
 #include <string.h>
 
-RM_BOTH float rm_real_of_word(int32_t word)
+RM_BOTH float rm_float_of_word(int32_t word)
 {
-    float real;
-    memcpy(&real, &word, sizeof real);
-    return real;
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
 }
 
-RM_BOTH int32_t rm_word_of_real(float real)
+RM_BOTH int32_t rm_word_of_float(float x)
 {
     int32_t word;
-    memcpy(&word, &real, sizeof word);
+    memcpy(&word, &x, sizeof word);
     return word;
 }
 

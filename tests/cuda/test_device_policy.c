@@ -436,7 +436,7 @@ static struct rm_policy_loss draw_loss(const struct kind *k, uint32_t rows)
                 mask[i * c->actions + at + a] = a == taken || rm_rng_below(&rng, 3) > 0;
         }
         for (uint32_t j = 0; j < k->gaussian.reals; j++)
-            action[i * c->words + k->choices + j] = rm_word_of_real(drawn(3));
+            action[i * c->words + k->choices + j] = rm_word_of_float(drawn(3));
         advantage[i] = drawn(2);
         target[i] = drawn(2);
         value[i] = drawn(2);

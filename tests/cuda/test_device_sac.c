@@ -58,7 +58,7 @@ static void draw(struct transitions *s, bool masks, bool priorities, uint64_t nu
     }
     s->batch.reals = reals;
     for (uint32_t i = 0; i < SIZE * reals; i++)
-        s->action[i] = rm_word_of_real(6 * rm_rng_float(&rng) - 3);
+        s->action[i] = rm_word_of_float(6 * rm_rng_float(&rng) - 3);
     for (uint32_t i = 0; i < SIZE; i++) {
         if (!reals)
             s->action[i] = (int32_t)rm_rng_below(&rng, ACTIONS);

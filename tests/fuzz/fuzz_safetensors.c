@@ -1,6 +1,7 @@
 /* Any bytes as a safetensors file: refused with words, or tensors that lie one after another within
  * it, all of which can be read. The first byte chooses whether the header's length is right. */
 #include "tests/fuzz/file.h"
+#include "shm/base/float_word.h"
 #include "tests/support/tensors.h"
 
 #include <string.h>
@@ -20,11 +21,8 @@ static void read_all(const struct rm_safetensors *file, const uint8_t *end)
         demand(!at || (const uint8_t *)tensor->data == at, "tensors do not follow each other");
         at = (const uint8_t *)(tensor->data + n);
         demand(at <= end, "a tensor ends behind the file");
-        for (uint64_t k = 0; k < n; k++) {
-            uint32_t bits;
-            memcpy(&bits, &tensor->data[k], sizeof bits);
-            sum += bits;
-        }
+        for (uint64_t k = 0; k < n; k++)
+            sum += (uint32_t)rm_word_of_float(tensor->data[k]);
         demand(rm_test_tensor(file, tensor->name) == tensor, "two tensors of one name");
     }
     demand(sum >= 0 && (!at || at == end), "tensors do not fill the file");

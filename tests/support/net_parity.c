@@ -1,6 +1,7 @@
 #include "tests/support/net_parity.h"
 
 #include "learner/backend/device.h"
+#include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 
 #include <math.h>
@@ -207,11 +208,8 @@ enum { PLAIN, DEVICE, MOVED, SIDES = MOVED + 6 };
 static uint64_t hash(const float *x, size_t n)
 {
     uint64_t bits = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t word;
-        memcpy(&word, x + i, sizeof word);
-        bits = (bits ^ word) * 0x100000001b3u; /* FNV-1a, by words */
-    }
+    for (size_t i = 0; i < n; i++) /* FNV-1a, by words */
+        bits = (bits ^ (uint32_t)rm_word_of_float(x[i])) * 0x100000001b3u;
     return bits;
 }
 

@@ -1,6 +1,7 @@
 #include "tests/support/op_cases.h"
 
 #include "learner/backend/device.h"
+#include "shm/base/float_word.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -109,11 +110,8 @@ double op_tolerance(const struct op_case *c, enum rm_compute compute)
 
 static uint64_t hash(uint64_t bits, const float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t word;
-        memcpy(&word, x + i, sizeof word);
-        bits = (bits ^ word) * 0x100000001b3u; /* FNV-1a, by words */
-    }
+    for (size_t i = 0; i < n; i++) /* FNV-1a, by words */
+        bits = (bits ^ (uint32_t)rm_word_of_float(x[i])) * 0x100000001b3u;
     return bits;
 }
 

@@ -1,7 +1,7 @@
 #include "tests/support/rollout_learner.h"
 
 #include "learner/rollout_rows.h"
-#include "shm/base/real_word.h"
+#include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 #include "shm/layout.h"
 #include "tests/support/session.h"
@@ -79,7 +79,7 @@ static void draw_answer(struct rm_rollout *r, struct rm_rng *rng, size_t i)
     }
     const uint32_t reals = r->words - c->choices;
     for (uint32_t k = 0; k < reals; k++)
-        r->action[i * r->words + c->choices + k] = rm_word_of_real(drawn(rng, 1.5f));
+        r->action[i * r->words + c->choices + k] = rm_word_of_float(drawn(rng, 1.5f));
     if (reals) {
         r->logp[i] = -1.5f * (float)reals + drawn(rng, 0.2f);
         return;

@@ -5,7 +5,7 @@
 #include "actor/worlds/watch.h"
 #include "actor/worlds/worlds.h"
 #include "shm/base/clock.h"
-#include "shm/base/real_word.h"
+#include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 #include "shm/base/said.h"
 
@@ -176,7 +176,7 @@ static void place_of(const struct rm_env *env, const struct share *share, char *
             used += snprintf(text + used, size - (size_t)used, "%s", c ? " " : ", action ");
             used += c < choices ? snprintf(text + used, size - (size_t)used, "%d", word)
                                 : snprintf(text + used, size - (size_t)used, "%g",
-                                           (double)rm_real_of_word(word));
+                                           (double)rm_float_of_word(word));
         }
     }
 }

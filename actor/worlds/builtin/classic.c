@@ -95,7 +95,8 @@ int rm_classic_reset(struct rm_env *env, const struct rm_env_buffers *out)
 /* Numbers of a box are bounded by the kernel; what is none is refused. */
 static bool wrong_action(const struct rm_classic_problem *problem, int32_t action)
 {
-    return problem->box ? !isfinite(rm_real_of_word(action)) : (uint32_t)action >= problem->actions;
+    return problem->box ? !isfinite(rm_float_of_word(action))
+                        : (uint32_t)action >= problem->actions;
 }
 
 static int refuse_actions(struct rm_env *env, const int32_t *action)

@@ -12,7 +12,7 @@
 #include "actor/env.h"
 #include "actor/worlds/builtin/classic_state.h"
 #include "actor/worlds/builtin/isa.h"
-#include "shm/base/real_word.h"
+#include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 
 enum { RM_CLASSIC_FRAME = 6, RM_CLASSIC_GROUP = 16 };
@@ -24,7 +24,7 @@ struct rm_classic_arrays {
     float *frame[RM_CLASSIC_FRAME]; /* observation, element by element */
     float *reward;
     float *terminated; /* 0 or 1 */
-    int32_t *action;   /* of a box: rm_real_of_word() */
+    int32_t *action;   /* of a box: rm_float_of_word() */
 };
 
 /* One step of every world: state and action in; state, frame, reward and terminated out. */

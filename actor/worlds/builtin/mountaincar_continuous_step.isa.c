@@ -24,7 +24,7 @@ void RM_ISA_NAME(rm_mountaincar_continuous_kernel)(const struct rm_classic_array
     RM_INDEPENDENT
     for (uint32_t w = 0; w < padded; w++) {
         float position = (float)positions[w], velocity = (float)velocities[w];
-        float force = rm_real_of_word(action[w]);
+        float force = rm_float_of_word(action[w]);
         double sine, cosine;
         force = force < -1.0f ? -1.0f : force;
         force = force > 1.0f ? 1.0f : force;

@@ -30,7 +30,7 @@ void RM_ISA_NAME(rm_pendulum_kernel)(const struct rm_classic_arrays *arrays)
     RM_INDEPENDENT
     for (uint32_t w = 0; w < padded; w++) {
         double angle = angles[w], velocity = velocities[w], sine, cosine;
-        float torque = rm_real_of_word(action[w]);
+        float torque = rm_float_of_word(action[w]);
         torque = torque < -2.0f ? -2.0f : torque;
         torque = torque > 2.0f ? 2.0f : torque;
         const double off = around(angle);

@@ -113,7 +113,7 @@ static __global__ void bound_words(const int32_t *word, size_t n, float *action)
 {
     const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
-        action[i] = rm_gaussian_bounded(rm_real_of_word(word[i]), 1);
+        action[i] = rm_gaussian_bounded(rm_float_of_word(word[i]), 1);
 }
 
 static void bound(struct rm_backend *b, const int32_t *word, size_t n, float *action)

@@ -2,6 +2,7 @@
  * table made by Gymnasium and against the definitions written down a second time here with the C
  * library's functions; first states; ends; and the same bits from every instruction set. */
 #include "actor/worlds/builtin/classic.h"
+#include "shm/base/float_word.h"
 #include "tests/support/batch.h"
 
 #include <math.h>
@@ -151,11 +152,7 @@ enum { PROBLEMS = 5 };
 
 static int32_t action_of(const struct problem *problem, const struct transition *t)
 {
-    const float real = (float)t->action;
-    int32_t word = (int32_t)t->action;
-    if (problem->box)
-        memcpy(&word, &real, sizeof word);
-    return word;
+    return problem->box ? rm_word_of_float((float)t->action) : (int32_t)t->action;
 }
 
 /* --- transitions

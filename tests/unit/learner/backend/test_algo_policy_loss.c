@@ -77,7 +77,7 @@ static void make_with(uint32_t number, const uint32_t *choice, uint32_t choices,
             p.mask[i * c->actions + at + (uint32_t)p.action[i * c->words + k]] = 1;
         }
         for (uint32_t k = 0; k < gaussian.reals; k++)
-            p.action[i * c->words + choices + k] = rm_word_of_real(rm_rng_float(&rng) * 6 - 3);
+            p.action[i * c->words + choices + k] = rm_word_of_float(rm_rng_float(&rng) * 6 - 3);
         p.logp[i] = -rm_rng_float(&rng) * 2 * (float)c->words;
         p.advantage[i] = rm_rng_float(&rng) * 4 - 2;
         p.target[i] = rm_rng_float(&rng) * 4 - 2;
@@ -114,7 +114,7 @@ static double slow(uint32_t i, const double *out, double sums[RM_SUM_COUNT])
     }
     const struct rm_gaussian *g = &l->gaussian;
     for (uint32_t k = 0; k < g->reals; k++) {
-        const double u = (double)rm_real_of_word(p.action[row * c->words + c->choices + k]);
+        const double u = (double)rm_float_of_word(p.action[row * c->words + c->choices + k]);
         const double log_deviation = fmax(-20, fmin(2, out[c->actions + g->reals + k]));
         const double off = (u - out[c->actions + k]) / exp(log_deviation);
         logp += -off * off / 2 - log_deviation - log(2 * M_PI) / 2;
@@ -215,7 +215,7 @@ static void real_numbers(void **state)
         make_with(11, NULL, 0, false, (struct rm_gaussian){3, by_tanh});
         p.out[0 * 7 + 3] = 2.5f;
         p.out[1 * 7 + 4] = -21;
-        p.action[p.index[1] * 3 + 1] = rm_word_of_real(p.out[1 * 7 + 1]);
+        p.action[p.index[1] * 3 + 1] = rm_word_of_float(p.out[1 * 7 + 1]);
         check();
         assert_true(p.d_out[3] == 0 && p.d_out[7 + 4] == 0 && p.d_out[2 * 7 + 3] != 0);
         assert_true(p.sums[RM_SUM_CLIPPED] > 10 && p.sums[RM_SUM_CLIPPED] < N);

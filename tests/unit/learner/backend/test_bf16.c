@@ -2,6 +2,7 @@
  * operations and networks against float32, and what a host without the instruction does. */
 #include "learner/backend/bf16_kernels.h"
 #include "learner/backend/kernels.h"
+#include "shm/base/float_word.h"
 #include "tests/support/net_parity.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/random_net.h"
@@ -32,24 +33,10 @@ static int close_backends(void **state)
 
 /* --- rounding -------------------------------------------------------------------------------- */
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* To the nearest, ties to even, in the upper half of a float's bits. */
 static uint16_t nearest(float x)
 {
-    const uint32_t bits = bits_of(x), kept = bits >> 16, rest = bits & 0xffff;
+    const uint32_t bits = (uint32_t)rm_word_of_float(x), kept = bits >> 16, rest = bits & 0xffff;
     if (isnan(x))
         return (uint16_t)(kept | 0x40);
     if ((bits & 0x7f800000) == 0) /* denormal */
@@ -59,7 +46,7 @@ static uint16_t nearest(float x)
 
 static double rounded_of(float x)
 {
-    return float_of((uint32_t)nearest(x) << 16);
+    return rm_float_of_word((int32_t)((uint32_t)nearest(x) << 16));
 }
 
 /* Numbers that ties, carries and what is no number fall among. */
@@ -71,7 +58,7 @@ static float drawn(struct rm_rng *rng)
                                        0x00800000, 0x80000000, 0x7f7f8000, 0xbf7f8000};
     const uint32_t which = rm_rng_below(rng, 32);
     if (which < sizeof special / sizeof *special)
-        return float_of(special[which]);
+        return rm_float_of_word((int32_t)special[which]);
     return ldexpf(rm_rng_float(rng) - 0.5f, (int)rm_rng_below(rng, 60) - 30);
 }
 

@@ -4,6 +4,7 @@
  * C is written, and nothing outside of A, B and the bias is read. */
 #include "learner/backend/kernels.h"
 #include "learner/backend/product.h"
+#include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 #include "tests/support/effort.h"
 #include "tests/support/unit.h"
@@ -15,13 +16,6 @@
 #include <unistd.h>
 
 enum { MOST = 1 << 19, MARGIN = 3 };
-
-static uint32_t bits(float x)
-{
-    uint32_t word;
-    memcpy(&word, &x, sizeof word);
-    return word;
-}
 
 /* Numbers that end where memory does, so that a read or write past them is caught. */
 struct ending {
@@ -129,13 +123,13 @@ static void compare(const struct scene *s, uint32_t n, uint32_t m, uint32_t k, u
         for (uint32_t i = 0; i < p.ldc && j * p.ldc + i < (n - 1) * p.ldc + m; i++) {
             const size_t at = j * p.ldc + i;
             const float want = i < m ? chain(s, &p, a, p.add ? had[at] : bias[i], j, i) : had[at];
-            if (bits(c[at]) != bits(want))
+            if (rm_word_of_float(c[at]) != rm_word_of_float(want))
                 fail_msg("%s, %ux%ux%u, form %u: (%u, %u) is %a, wants %a", s->kernels->isa, n, m,
                          k, form, j, i, (double)c[at], (double)want);
         }
     for (uint32_t j = 0; j < n; j++) {
         const float want = p.sums ? column(&p, p.add ? summed[j] : 0.0f, j) : summed[j];
-        if (bits(sums[j]) != bits(want))
+        if (rm_word_of_float(sums[j]) != rm_word_of_float(want))
             fail_msg("%s, %ux%ux%u, form %u: sum %u is %a, wants %a", s->kernels->isa, n, m, k,
                      form, j, (double)sums[j], (double)want);
     }

@@ -40,7 +40,7 @@ static void fill(void)
 
 static double real(uint32_t i, uint32_t k)
 {
-    return (double)rm_real_of_word(action[i * WORDS + 1 + k]);
+    return (double)rm_float_of_word(action[i * WORDS + 1 + k]);
 }
 
 static void draws_have_the_moments_and_are_judged(void **state)
@@ -126,7 +126,7 @@ static void exploring_is_uniform_within_bounds(void **state)
             int32_t word[REALS];
             rm_reals_explore(&g, 9, 4, i, word);
             for (uint32_t k = 0; k < REALS; k++) {
-                const double x = (double)rm_gaussian_bounded(rm_real_of_word(word[k]), by_tanh);
+                const double x = (double)rm_gaussian_bounded(rm_float_of_word(word[k]), by_tanh);
                 sum += x / (N * REALS);
                 squares += x * x / (N * REALS);
                 most = fmax(most, fabs(x));

@@ -1,6 +1,7 @@
 /* Nothing that a network computes depends on the number of threads: outputs, gradients by forward
  * and backward, and by learn, of every network of the tests and of drawn ones, to the bit. */
 #include "tests/support/levels.h"
+#include "shm/base/float_word.h"
 #include "tests/support/nets.h"
 #include "tests/support/random_net.h"
 
@@ -81,20 +82,13 @@ static struct results run(const char *isa, uint32_t threads, const struct named_
     return r;
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 static void expect_same(const char *isa, const struct named_net *of)
 {
     struct results one = run(isa, 1, of);
     for (uint32_t threads = 2; threads <= 3; threads++) {
         struct results more = run(isa, threads, of);
         for (size_t i = 0; i < one.count; i++)
-            if (bits_of(one.floats[i]) != bits_of(more.floats[i]))
+            if (rm_word_of_float(one.floats[i]) != rm_word_of_float(more.floats[i]))
                 fail_msg("%s: %s %zu is %.9g with %u threads, %.9g with one", of->name,
                          i < one.outputs ? "output" : "gradient or sum",
                          i < one.outputs ? i : i - one.outputs, more.floats[i], threads,

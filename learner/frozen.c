@@ -16,6 +16,7 @@
 #include "config/traits.h"
 #include "learner/algo/parts_state.h"
 #include "learner/method.h"
+#include "learner/rounds.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
 
@@ -26,12 +27,13 @@
 struct frozen {
     struct rm_method method; /* first; its updates: of the source policy at the snapshot played */
     struct rm_session *session;
-    uint32_t policy, who;
+    uint32_t policy;
     const struct rm_frozen_config *config;
     struct rm_publisher *publisher;
     struct rm_backend *backend;
     struct rm_phase_clock *clock;
-    bool rounds, by_number;
+    struct rm_rounds rounds;
+    bool by_number;
 
     struct rm_net *net;
     size_t count;
@@ -41,8 +43,6 @@ struct frozen {
     uint64_t due;        /* updates of the source policy at which the next snapshot is due */
     uint64_t *of_update; /* (keep): the source policy's updates at each snapshot */
     uint64_t version;    /* by_number: the source's last version that has a version here */
-    uint64_t round;      /* the current round, 0 before the first */
-    bool arrived, last_round;
 };
 
 static struct frozen *frozen_of(struct rm_method *method)
@@ -108,12 +108,12 @@ static int frozen_create(struct rm_method **method, const struct rm_method_spec 
     f->method.ops = &rm_frozen_method;
     f->session = spec->session;
     f->policy = spec->policy;
-    f->who = rm_worker_learner(&spec->session->objects, spec->policy);
     f->config = rm_frozen_policy(e, spec->policy);
     f->publisher = spec->publisher;
     f->backend = spec->backend;
     f->clock = spec->clock;
-    f->rounds = !synchronous && e->mode != RM_MODE_FREE;
+    rm_rounds_start(&f->rounds, spec->session, spec->policy,
+                    !synchronous && e->mode != RM_MODE_FREE);
     f->by_number = synchronous && e->mode != RM_MODE_FREE;
     int rc = make_buffers(f, e, error);
     if (rc) {
@@ -122,7 +122,7 @@ static int frozen_create(struct rm_method **method, const struct rm_method_spec 
     }
     begin(f, e);
     /* The source policy's learner wakes it; actors' inserts do not. */
-    RM_POKE(&spec->session->board.workers[f->who].wake.threshold, UINT64_MAX);
+    RM_POKE(&spec->session->board.workers[f->rounds.who].wake.threshold, UINT64_MAX);
     *method = &f->method;
     return 0;
 }
@@ -188,42 +188,22 @@ static enum rm_method_turn turn_by_number(struct frozen *f)
     return RM_METHOD_WORKED;
 }
 
-static void arrive(struct frozen *f, bool leave)
-{
-    struct rm_round *round = f->session->board.round;
-    if (!f->rounds)
-        return;
-    f->arrived = true;
-    if (leave ? rm_round_leave(round, f->who) : rm_round_arrive(round, f->who))
-        rm_session_wake_all(f->session);
-}
-
 static enum rm_method_turn turn_in_rounds(struct frozen *f)
 {
-    const struct rm_round *board = f->session->board.round;
-    const uint64_t round = rm_round_current(board), taken = f->taken;
+    const uint64_t taken = f->taken;
     struct rm_weights_stamp stamp;
-    if (rm_round_left(board, f->who))
-        return RM_METHOD_FINISHED; /* before the checkpoint that this learner resumed from, or
-                                    * before its predecessor died */
-    if (f->round == 0 && RM_PEEK(&board->arrived[f->who]) >= round)
-        return RM_METHOD_WAIT; /* a predecessor arrived in this round before it died */
-    if (round != f->round) {
-        f->round = round;
-        f->arrived = false;
-        f->last_round = rm_session_budget_spent(f->session, round);
-    }
-    if (f->arrived)
-        return RM_METHOD_WAIT;
+    const enum rm_rounds_turn turn = rm_rounds_next(&f->rounds);
+    if (turn != RM_ROUNDS_WORK)
+        return turn == RM_ROUNDS_OVER ? RM_METHOD_FINISHED : RM_METHOD_WAIT;
     /* Before the end of the first round the source may have no version yet, and no snapshot is
      * due. */
-    if (rm_weights_read_before(source_weights(f), round, NULL, 0, &stamp))
+    if (rm_weights_read_before(source_weights(f), f->rounds.current, NULL, 0, &stamp))
         renew(f, &stamp);
     if (f->taken != taken)
-        publish(f, &stamp, round);
-    if (f->last_round)
+        publish(f, &stamp, f->rounds.current);
+    if (f->rounds.last)
         return RM_METHOD_FINISHED;
-    arrive(f, false);
+    rm_rounds_arrive(&f->rounds, false);
     return RM_METHOD_WORKED;
 }
 
@@ -231,7 +211,7 @@ static int frozen_turn(struct rm_method *method, enum rm_method_turn *did, struc
 {
     struct frozen *f = frozen_of(method);
     (void)error;
-    *did = f->rounds ? turn_in_rounds(f) : f->by_number ? turn_by_number(f) : turn_free(f);
+    *did = f->rounds.on ? turn_in_rounds(f) : f->by_number ? turn_by_number(f) : turn_free(f);
     return 0;
 }
 
@@ -259,9 +239,7 @@ static void frozen_state(struct rm_method *method, struct rm_state *s)
     RM_STATE(s, "due", f->due);
     RM_STATE(s, "updates", f->method.updates);
     RM_STATE(s, "version", f->version);
-    RM_STATE(s, "round", f->round);
-    RM_STATE(s, "arrived", f->arrived);
-    RM_STATE(s, "last_round", f->last_round);
+    rm_rounds_state(&f->rounds, s);
     rm_state_bytes(s, "of_update", f->of_update, keep * sizeof *f->of_update);
     rm_state_floats(s, "snapshots", f->snapshots, keep * f->count);
     rm_device_state(s, f->backend, "params", f->params, f->count);
@@ -269,7 +247,7 @@ static void frozen_state(struct rm_method *method, struct rm_state *s)
 
 static void frozen_leave(struct rm_method *method)
 {
-    arrive(frozen_of(method), true);
+    rm_rounds_arrive(&frozen_of(method)->rounds, true);
 }
 
 const struct rm_method_ops rm_frozen_method = {

@@ -26,12 +26,11 @@ void rm_pace_start(struct rm_pace *pace, struct rm_session *session, struct rm_s
     pace->session = session;
     pace->sampler = sampler;
     pace->policy = policy;
-    pace->who = rm_worker_learner(&session->objects, policy);
-    pace->rounds = e->mode != RM_MODE_FREE;
+    rm_rounds_start(&pace->rounds, session, policy, e->mode != RM_MODE_FREE);
     pace->updates_per_step = e->limiter.updates_per_step;
     pace->attempts = attempts;
     pace->successor = attempts > 0;
-    if (pace->rounds)
+    if (pace->rounds.on)
         pace->due_base = attempts;
 }
 
@@ -48,7 +47,7 @@ void rm_pace_set_rate(struct rm_pace *pace, double updates_per_step)
 {
     if (updates_per_step == pace->updates_per_step)
         return;
-    const uint64_t inserted = pace->rounds ? pace->inserted : RM_PEEK(&limiter(pace)->inserted);
+    const uint64_t inserted = pace->rounds.on ? pace->inserted : RM_PEEK(&limiter(pace)->inserted);
     pace->due_base = due_after(pace, inserted);
     pace->inserted_base = inserted;
     pace->updates_per_step = updates_per_step;
@@ -60,7 +59,7 @@ void rm_pace_set_rate(struct rm_pace *pace, double updates_per_step)
  * count from a later read may exceed what the limiter lets actors insert before an update. */
 static enum rm_turn wait_for(const struct rm_pace *pace, uint64_t count)
 {
-    rm_atomic_await_count(&pace->session->board.workers[pace->who].wake.threshold, count);
+    rm_atomic_await_count(&pace->session->board.workers[pace->rounds.who].wake.threshold, count);
     return RM_PEEK(&limiter(pace)->inserted) < count ? RM_TURN_WAIT : RM_TURN_AGAIN;
 }
 
@@ -92,17 +91,14 @@ static uint64_t dropped(const struct rm_pace *pace)
     return (uint64_t)floor((double)(e->sample.min_fill - 1) * pace->updates_per_step + 1e-9);
 }
 
-static void begin_round(struct rm_pace *pace, uint64_t round)
+static void begin_round(struct rm_pace *pace, bool first)
 {
     const struct rm_experiment *e = experiment(pace);
-    rm_sampler_window_round(pace->sampler, round, e->run.round_steps);
+    rm_sampler_window_round(pace->sampler, pace->rounds.current, e->run.round_steps);
     const uint64_t fresh = rm_sampler_count_new(pace->sampler);
     /* Earlier rows belonged to the predecessor. */
-    if (!pace->successor || pace->round > 0)
+    if (!pace->successor || !first)
         pace->inserted += fresh;
-    pace->round = round;
-    pace->arrived = false;
-    pace->last_round = rm_session_budget_spent(pace->session, round);
     if (pace->inserted < e->sample.min_fill && !pace->successor) {
         pace->due = pace->attempts;
         return;
@@ -113,24 +109,20 @@ static void begin_round(struct rm_pace *pace, uint64_t round)
 
 static enum rm_turn next_in_rounds(struct rm_pace *pace)
 {
-    const uint64_t round = rm_round_current(pace->session->board.round);
-    if (rm_round_left(pace->session->board.round, pace->who))
-        return RM_TURN_FINISHED; /* before the checkpoint that this learner resumed from, or before
-                                  * its predecessor died */
-    if (pace->round == 0 && RM_PEEK(&pace->session->board.round->arrived[pace->who]) >= round)
-        return RM_TURN_WAIT; /* a predecessor arrived in this round before it died */
-    if (round != pace->round)
-        begin_round(pace, round);
-    if (pace->arrived)
-        return RM_TURN_WAIT;
+    const uint64_t before = pace->rounds.current;
+    const enum rm_rounds_turn turn = rm_rounds_next(&pace->rounds);
+    if (turn != RM_ROUNDS_WORK)
+        return turn == RM_ROUNDS_OVER ? RM_TURN_FINISHED : RM_TURN_WAIT;
+    if (pace->rounds.current != before)
+        begin_round(pace, before == 0);
     if (pace->attempts < pace->due)
         return RM_TURN_UPDATE;
-    return pace->last_round ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
+    return pace->rounds.last ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
 }
 
 enum rm_turn rm_pace_next(struct rm_pace *pace)
 {
-    return pace->rounds ? next_in_rounds(pace) : next_free(pace);
+    return pace->rounds.on ? next_in_rounds(pace) : next_free(pace);
 }
 
 void rm_pace_drawn(struct rm_pace *pace)
@@ -147,19 +139,9 @@ void rm_pace_undrawn(struct rm_pace *pace, uint64_t n)
 
 enum rm_turn rm_pace_too_few(struct rm_pace *pace)
 {
-    if (pace->rounds)
-        return pace->last_round ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
+    if (pace->rounds.on)
+        return pace->rounds.last ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
     return pace->done ? RM_TURN_FINISHED : wait_for(pace, pace->seen + 1);
-}
-
-void rm_pace_arrive(struct rm_pace *pace, bool leave)
-{
-    struct rm_round *round = pace->session->board.round;
-    if (!pace->rounds)
-        return;
-    pace->arrived = true;
-    if (leave ? rm_round_leave(round, pace->who) : rm_round_arrive(round, pace->who))
-        rm_session_wake_all(pace->session);
 }
 
 void rm_pace_state(struct rm_pace *pace, struct rm_state *s)
@@ -170,10 +152,8 @@ void rm_pace_state(struct rm_pace *pace, struct rm_state *s)
     RM_STATE(s, "attempts", pace->attempts);
     RM_STATE(s, "due_base", pace->due_base);
     RM_STATE(s, "inserted_base", pace->inserted_base);
-    RM_STATE(s, "round", pace->round);
     RM_STATE(s, "inserted", pace->inserted);
     RM_STATE(s, "due", pace->due);
-    RM_STATE(s, "last_round", pace->last_round);
-    RM_STATE(s, "arrived", pace->arrived);
+    rm_rounds_state(&pace->rounds, s);
     rm_state_leave(s);
 }

@@ -7,6 +7,7 @@
 #define RM_LEARNER_PACE_H
 
 #include "shm/session/session.h"
+#include "learner/rounds.h"
 #include "learner/sampler.h"
 
 #include <stdbool.h>
@@ -16,16 +17,16 @@ enum rm_turn {
     RM_TURN_WAIT,      /* nothing to do until the wake is signalled */
     RM_TURN_AGAIN,     /* rows arrived meanwhile: call again */
     RM_TURN_UPDATE,    /* make an update; the sampler's windows are set */
-    RM_TURN_ROUND_END, /* this round's updates are made: publish, then rm_pace_arrive() */
+    RM_TURN_ROUND_END, /* this round's updates are made: publish, then rm_rounds_arrive() */
     RM_TURN_FINISHED,  /* no update is due, and none will be */
 };
 
 struct rm_pace {
     struct rm_session *session;
     struct rm_sampler *sampler;
-    uint32_t policy, who;    /* who = this learner's number as a participant and worker */
+    uint32_t policy;
     bool successor;          /* predecessors have drawn batches */
-    bool rounds;             /* lockstep or sequential */
+    struct rm_rounds rounds; /* lockstep and sequential mode */
     double updates_per_step; /* hot */
     uint64_t attempts;       /* updates made or skipped: batches drawn */
     uint64_t seen;           /* free: items inserted before the windows were set */
@@ -34,11 +35,8 @@ struct rm_pace {
         inserted_base; /* due = due_base + floor((inserted - inserted_base) * rate) */
 
     /* Rounds. */
-    uint64_t round;    /* the current round, 0 before the first */
-    uint64_t inserted; /* agent steps in the rows before it */
-    uint64_t due;
-    bool last_round; /* the actors have left */
-    bool arrived;
+    uint64_t inserted; /* agent steps in the rows before the current round */
+    uint64_t due;      /* updates */
 };
 
 /* attempts: batches that predecessors have drawn. */
@@ -59,10 +57,6 @@ void rm_pace_undrawn(struct rm_pace *pace, uint64_t n);
 
 /* No batch could be drawn: due updates wait for more rows. Returns the turn to take instead. */
 enum rm_turn rm_pace_too_few(struct rm_pace *pace);
-
-/* Arrives in the round, or with `leave` leaves all rounds. Wakes all participants if that advances
- * the round. */
-void rm_pace_arrive(struct rm_pace *pace, bool leave);
 
 /* The state, for checkpoints (shm/base/state.h). */
 struct rm_state;

@@ -96,7 +96,7 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
 static double progress(const struct replay *r)
 {
     const uint64_t all = r->experiment->run.steps * r->plan->agents;
-    const uint64_t taken = r->pace.rounds ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
+    const uint64_t taken = r->pace.rounds.on ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
     return rm_share_of_run(taken, all);
 }
 
@@ -243,7 +243,7 @@ static bool update(struct replay *r, int *rc, struct rm_error *error)
         return false;
     rm_pace_drawn(&r->pace);
     count_samples(r);
-    if (!r->pace.rounds)
+    if (!r->pace.rounds.on)
         rm_session_wake_actors(r->session); /* the samples may let actors insert */
     rm_trainer_progress(r->trainer, progress(r));
     const struct rm_trainer_result result =
@@ -445,7 +445,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
         turn = rm_pace_too_few(&r->pace);
     if (!rc && turn != RM_TURN_UPDATE && turn != RM_TURN_AGAIN)
         rc = settle(r, error);
-    rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds);
+    rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds.on);
     *did = RM_METHOD_WORKED;
     switch (turn) {
     case RM_TURN_WAIT:
@@ -454,7 +454,7 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
     case RM_TURN_AGAIN:
         break;
     case RM_TURN_UPDATE:
-        if (rc || r->pace.rounds)
+        if (rc || r->pace.rounds.on)
             break;
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
         rm_publisher_poll(r->publisher);
@@ -462,13 +462,13 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
         break;
     case RM_TURN_ROUND_END:
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
-        rm_publisher_offer(r->publisher, params, r->method.updates, r->pace.round);
-        rm_pace_arrive(&r->pace, false);
+        rm_publisher_offer(r->publisher, params, r->method.updates, r->pace.rounds.current);
+        rm_rounds_arrive(&r->pace.rounds, false);
         break;
     case RM_TURN_FINISHED:
         rm_phase_enter(r->clock, RM_PHASE_PUBLISH);
         if (r->method.updates > r->publisher->stamped)
-            rm_publisher_publish(r->publisher, params, r->method.updates, r->pace.round);
+            rm_publisher_publish(r->publisher, params, r->method.updates, r->pace.rounds.current);
         *did = RM_METHOD_FINISHED;
         break;
     }
@@ -515,7 +515,7 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
 
 static void replay_leave(struct rm_method *method)
 {
-    rm_pace_arrive(&replay_of(method)->pace, true);
+    rm_rounds_arrive(&replay_of(method)->pace.rounds, true);
 }
 
 const struct rm_method_ops rm_replay_method = {

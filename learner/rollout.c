@@ -12,6 +12,7 @@
 #include "learner/counting.h"
 #include "learner/on_policy.h"
 #include "learner/rollout_rows.h"
+#include "learner/rounds.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 
@@ -21,10 +22,9 @@
 
 struct rollout {
     struct rm_on_policy on; /* first */
-    bool synchronous, rounds;
+    bool synchronous;
+    struct rm_rounds rounds;
     struct rm_rollout rows;
-    uint64_t round; /* the one in hand, 0 before the first */
-    bool arrived, last_round;
     uint64_t blocked_since_ns; /* since when it waits for rows; 0 = it does not */
 };
 
@@ -68,8 +68,9 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
     const struct rm_experiment *e = &spec->session->experiment;
     rm_on_policy_begin(&r->on, spec, &rm_rollout_method);
     r->synchronous = rm_algorithm_traits(e->algorithm.name)->synchronous;
-    r->rounds = !r->synchronous && e->mode != RM_MODE_FREE;
-    r->on.late = spec->backend->device && !r->synchronous && !r->rounds;
+    rm_rounds_start(&r->rounds, spec->session, spec->policy,
+                    !r->synchronous && e->mode != RM_MODE_FREE);
+    r->on.late = spec->backend->device && !r->synchronous && !r->rounds.on;
     const struct rm_rollout_spec rows = {
         .session = spec->session,
         .policy = spec->policy,
@@ -109,33 +110,13 @@ static enum next next_free(struct rollout *r)
 
 static enum next next_in_rounds(struct rollout *r)
 {
-    const struct rm_round *board = r->on.session->board.round;
-    const uint64_t round = rm_round_current(board);
-    if (rm_round_left(board, r->on.who))
-        return OVER; /* before the checkpoint that this goes on from, or its death */
-    if (r->round == 0 && RM_PEEK(&board->arrived[r->on.who]) >= round)
-        return WAIT; /* a predecessor arrived before it died */
-    if (round != r->round) {
-        r->round = round;
-        r->arrived = false;
-        r->last_round = rm_session_budget_spent(r->on.session, round);
-    }
-    if (r->arrived)
-        return WAIT;
+    const enum rm_rounds_turn turn = rm_rounds_next(&r->rounds);
+    if (turn != RM_ROUNDS_WORK)
+        return turn == RM_ROUNDS_OVER ? OVER : WAIT;
     /* Rounds count from 1, rollouts from 0: the rollouts that were complete before this round. */
-    if (r->on.number + 2 <= round && rm_rollout_ready(&r->rows, r->on.number))
+    if (r->on.number + 2 <= r->rounds.current && rm_rollout_ready(&r->rows, r->on.number))
         return TRAIN;
-    return r->last_round ? OVER : ROUND_END;
-}
-
-static void arrive(struct rollout *r, bool leave)
-{
-    struct rm_round *round = r->on.session->board.round;
-    if (!r->rounds)
-        return;
-    r->arrived = true;
-    if (leave ? rm_round_leave(round, r->on.who) : rm_round_arrive(round, r->on.who))
-        rm_session_wake_all(r->on.session);
+    return r->rounds.last ? OVER : ROUND_END;
 }
 
 /* --- a rollout ------------------------------------------------------------------------------- */
@@ -188,10 +169,10 @@ static double progress(const struct rollout *r)
 
 static void finish_rollout(struct rollout *r)
 {
-    rm_on_policy_publish(&r->on, r->round);
+    rm_on_policy_publish(&r->on, r->rounds.current);
     if (r->synchronous)
         rm_rollout_consume(&r->rows, r->on.number);
-    if (!r->rounds)
+    if (!r->rounds.on)
         rm_session_wake_actors(r->on.session);
 }
 
@@ -220,8 +201,8 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
     rm_publisher_poll(r->on.publisher);
     if (r->on.in_hand)
         return train(r, error);
-    const enum next next = r->rounds ? next_in_rounds(r) : next_free(r);
-    rm_count_waiting(r->on.counters, &r->blocked_since_ns, next == WAIT && !r->rounds);
+    const enum next next = r->rounds.on ? next_in_rounds(r) : next_free(r);
+    rm_count_waiting(r->on.counters, &r->blocked_since_ns, next == WAIT && !r->rounds.on);
     switch (next) {
     case WAIT:
         *did = RM_METHOD_WAIT;
@@ -231,7 +212,7 @@ static int rollout_turn(struct rm_method *method, enum rm_method_turn *did, stru
     case TRAIN:
         return copy_current(r) ? train(r, error) : 0;
     case ROUND_END:
-        arrive(r, false);
+        rm_rounds_arrive(&r->rounds, false);
         break;
     case OVER:
         *did = RM_METHOD_FINISHED;
@@ -255,15 +236,13 @@ static void rollout_state(struct rm_method *method, struct rm_state *s)
 {
     struct rollout *r = rollout_of(method);
     rm_on_policy_state_counts(&r->on, s);
-    RM_STATE(s, "round", r->round);
-    RM_STATE(s, "arrived", r->arrived);
-    RM_STATE(s, "last_round", r->last_round);
+    rm_rounds_state(&r->rounds, s);
     rm_on_policy_state_learner(&r->on, s);
 }
 
 static void rollout_leave(struct rm_method *method)
 {
-    arrive(rollout_of(method), true);
+    rm_rounds_arrive(&rollout_of(method)->rounds, true);
 }
 
 const struct rm_method_ops rm_rollout_method = {

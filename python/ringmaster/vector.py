@@ -64,14 +64,13 @@ def bounds_of(about: Dict[str, Any]) -> Tuple[float, float]:
 
 
 class Lanes:
-    """One agent's columns over all worlds: obs (worlds, *shape), or (worlds,) of a structure where it sees several observations, mask (worlds, actions) or None, reward and flags
-    (worlds,), figures (worlds, figures), actions (worlds,) or (worlds, choices)."""
+    """One agent's columns over all worlds: obs (worlds, *shape), or (worlds,) of a structure where it sees several
+    observations, mask (worlds, actions) or None, reward and flags (worlds,), figures (worlds, figures). An action is a choice,
+    (worlds,) or (worlds, choices), or real numbers, (worlds, values), or both by name."""
 
     def __init__(self, about: Dict[str, Any], worlds: int, figures: int):
         from gymnasium import spaces
         self.name, self.phase = about["name"], about["phase"]
-        if about["actions"] and about.get("boxes"):
-            raise ValueError(f"{self.name} chooses real numbers beside choices: make_vec is for worlds that take either")
         self.named: List[Named] = []
         self.choices: List[int] = about["choice_actions"][:about["choices"]] if about["choices"] > 1 else []
         self.obs, self.observation_space = self.several(about["observations"], worlds) if about["observations"] else \
@@ -80,12 +79,23 @@ class Lanes:
         self.reward, self.flags = np.zeros(worlds, np.float32), np.zeros(worlds, np.uint8)
         self.figures = np.full((worlds, figures), np.nan)
         bounds = [self.floats(about.get("boxes", []), end) for end in ("low", "high")]
-        words = len(self.choices) or len(bounds[0])
-        #: Where the world reads them, and the same as whoever acts writes them.
-        self.words = np.zeros((worlds, words) if words else worlds, np.int32)
-        self.actions = self.words.view(np.float32) if len(bounds[0]) else self.words
-        self.action_space = spaces.Box(*bounds, dtype=np.float32) if len(bounds[0]) else \
-            spaces.MultiDiscrete(self.choices) if self.choices else spaces.Discrete(about["actions"])
+        reals, chosen = len(bounds[0]), len(self.choices) or int(about["actions"] > 0)
+        #: Where the world reads actions: choices, then the bits of real numbers. `parts` are the same by name.
+        self.words = np.zeros((worlds, chosen + reals), np.int32)
+        self.parts: Dict[str, np.ndarray] = {}
+        members: Dict[str, Any] = {}
+        if chosen:
+            self.parts["choices"] = self.words[:, :chosen] if self.choices else self.words[:, 0]
+            members["choices"] = spaces.MultiDiscrete(self.choices) if self.choices else spaces.Discrete(about["actions"])
+        if reals:
+            self.parts["reals"] = self.words[:, chosen:].view(np.float32)
+            members["reals"] = spaces.Box(*bounds, dtype=np.float32)
+        self.action_space = spaces.Dict(members) if len(members) > 1 else next(iter(members.values()))
+
+    def act(self, action, worlds=slice(None)) -> None:
+        """Writes what the agent does in these worlds, as its action space has it."""
+        for name, part in self.parts.items():
+            part[worlds] = action[name] if len(self.parts) > 1 else action
 
     @staticmethod
     def single(about: Dict[str, Any], worlds: int):
@@ -219,7 +229,7 @@ def in_one_phase(worlds: Worlds) -> Worlds:
     return worlds
 
 
-Others = Callable[[str, Any, Optional[np.ndarray]], np.ndarray]
+Others = Callable[[str, Any, Optional[np.ndarray]], Any]
 
 
 class Shown:
@@ -238,11 +248,20 @@ class AtRandom:
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
 
-    def __call__(self, lanes: Lanes) -> np.ndarray:
-        """(worlds,) or (worlds, choices); (worlds, values) of real numbers."""
-        if lanes.actions.dtype == np.float32:
-            return self.rng.uniform(lanes.action_space.low, lanes.action_space.high, lanes.actions.shape)
-        counts, at, chosen = lanes.choices or [lanes.action_space.n], 0, []
+    def __call__(self, lanes: Lanes):
+        """As Lanes.act() takes it."""
+        drawn = {name: self.chosen(lanes) if name == "choices" else self.uniform(lanes) for name in lanes.parts}
+        return drawn if len(drawn) > 1 else next(iter(drawn.values()))
+
+    def uniform(self, lanes: Lanes) -> np.ndarray:
+        """(worlds, values) of real numbers."""
+        space = lanes.action_space["reals"] if len(lanes.parts) > 1 else lanes.action_space
+        return self.rng.uniform(space.low, space.high, lanes.parts["reals"].shape)
+
+    def chosen(self, lanes: Lanes) -> np.ndarray:
+        """(worlds,) or (worlds, choices)."""
+        space = lanes.action_space["choices"] if len(lanes.parts) > 1 else lanes.action_space
+        counts, at, chosen = lanes.choices or [space.n], 0, []
         for count in counts:
             draws = self.rng.random((len(lanes.flags), int(count)))
             if lanes.mask is not None:
@@ -295,8 +314,8 @@ def classes():
             while True:
                 for lanes in self.worlds.agents:
                     if lanes.phase == phase and lanes is not self.lanes:
-                        lanes.actions[...] = self.others(lanes.name, lanes.shown(), lanes.mask) if self.others else \
-                            self.random(lanes)
+                        lanes.act(self.others(lanes.name, lanes.shown(), lanes.mask) if self.others else
+                                  self.random(lanes))
                 if phase == self.lanes.phase:
                     return
                 self.worlds.step(phase)
@@ -314,10 +333,10 @@ def classes():
             return self.lanes.shown(), self.infos(False)
 
         def step(self, actions):
-            """actions (num_envs,) or (num_envs, choices) -> obs (num_envs, *shape), rewards, terminated, truncated
+            """actions (num_envs,) or (num_envs, choices), or of real numbers -> obs (num_envs, *shape), rewards, terminated, truncated
             (num_envs,), infos: of what ended the figures, `action_mask` (num_envs, actions) where the world has one."""
             lanes = self.lanes
-            lanes.actions[...] = actions
+            lanes.act(actions)
             if self.stepping(self.handle, lanes.phase):
                 self.worlds.check(-1)
             if not self.alone:
@@ -359,10 +378,10 @@ def classes():
             return self.agent.shown(0), self.info()
 
         def step(self, action):
-            """action: a number, or (choices,)."""
+            """action: a number, or (choices,), or (values,) of real numbers, or {"choices": ..., "reals": ...}."""
             if not self.action_space.contains(action):
                 raise ValueError(f"action {action!r} is not in {self.action_space}")
-            self.agent.actions[0] = action
+            self.agent.act(action, 0)
             self.worlds.step()
             flags = int(self.agent.flags[0])
             ended = flags & (TERMINATED | TRUNCATED)
@@ -426,7 +445,7 @@ def parallel_class():
         def step(self, actions):
             """An action of every agent in `agents`."""
             for name in self.agents:
-                self.lanes[name].actions[0] = actions[name]
+                self.lanes[name].act(actions[name], 0)
             before = self.agents
             self.worlds.step()
             there = [name for name, lane in self.lanes.items() if name in before or lane.flags[0] & FIRST]
@@ -512,7 +531,7 @@ def aec_class():
                 for member in (self.rewards, self._cumulative_rewards, self.terminations, self.truncations, self.infos):
                     del member[name]
             else:
-                self.lanes[name].actions[0] = action
+                self.lanes[name].act(action, 0)
             self.turns.remove(name)
             while not self.turns and self.agents:
                 self.worlds.step(self.phase)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ringmaster
+from ringmaster.vector import AtRandom
 
 SMALL = {"layers": [{"type": "linear", "units": 8}, {"type": "tanh"}]}
 PPO = {"network": SMALL, "actor": {"worlds": 8}, "rollout": {"steps": 16},
@@ -20,6 +21,7 @@ import sys
 import numpy as np
 import gymnasium
 import ringmaster
+from ringmaster.vector import AtRandom
 
 
 class Corridor(gymnasium.Env):
@@ -260,6 +262,22 @@ def test_several_observations_are_a_dict():
         paid += rewards.sum()
     begun = 40 // 17  # steps in which every world began anew
     assert paid == 64 * (40 - begun) and obs["left"].dtype == np.float32
+    vector.close()
+
+
+def test_choices_beside_real_numbers_are_a_dict():
+    from gymnasium.utils.env_checker import check_env
+    world = {"python": "games:both_levers", "interpreter": sys.executable, "directory": os.environ["RM_TEST_WORLDS"]}
+    check_env(ringmaster.make(world), skip_render_check=True)
+    vector = ringmaster.make_vec(world, num_envs=6, seed=2)
+    vector.reset()
+    drawn = AtRandom(1)(vector.lanes)
+    for actions in (vector.action_space.sample(), {name: part.astype(vector.action_space[name].dtype)
+                                                   for name, part in drawn.items()}):
+        assert actions in vector.action_space and list(actions) == ["choices", "reals"]
+        obs, rewards, *_ = vector.step(actions)
+        pull, push = actions["reals"][:, :1], actions["reals"][:, 1:]
+        assert np.array_equal(obs, np.concatenate([push, pull], axis=1)) and np.array_equal(rewards, actions["choices"])
     vector.close()
 
 

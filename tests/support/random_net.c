@@ -271,13 +271,84 @@ static void draw_quantiles(struct drawing *d, struct named_net *of)
     add_blocks(d, within(d, 0, 2), of->noise);
 }
 
+/* One observation of several, behind the others, and layers that make numbers of it, or tokens of
+ * `width` numbers. Returns whether it is codes. */
+static bool add_observation(struct drawing *d, struct named_net *of, uint32_t width)
+{
+    struct rm_network_config *c = &of->config;
+    struct rm_net_shape *row = &of->shape, own_row = {.inputs = 0};
+    struct rm_net_observation *o = &row->observation[row->observations];
+    struct rm_input_config *input = &c->inputs[c->input_count++];
+    struct drawing own = {
+        .rng = d->rng, .layers = &c->input_layers[input->first], .count = &input->layer_count};
+    const uint32_t kind = within(&own, width ? 1 : 0, 3);
+
+    snprintf(o->name, sizeof o->name, "o%u", row->observations++);
+    memcpy(input->name, o->name, sizeof input->name);
+    if (kind == 0) {
+        add_images(&own, &own_row);
+    } else if (kind == 1) {
+        own_row.dims = 1;
+        own_row.inputs = own_row.dim[0] = own.width = within(&own, 1, 9);
+        if (width || chance(&own, 5))
+            add_linear(&own, width ? width : within(&own, 3, 12), false);
+        if (!width && chance(&own, 4))
+            add(&own, RM_LAYER_GRU)->units = within(&own, 3, 8);
+    } else {
+        if (kind == 2)
+            add_codes(&own, &own_row, 0, false);
+        else
+            add_tokens(&own, &own_row, within(&own, 2, 5));
+        o->counts = kind == 2 && own_row.dims == 3 ? 0 : within(&own, 0, 1);
+        o->item = own_row.inputs / own_row.dim[0];
+        add_linear(&own, width ? width : within(&own, 3, 12), false);
+        if (!width)
+            add(&own, RM_LAYER_MEAN_POOL);
+    }
+    if (chance(&own, 5))
+        add_activation(&own);
+    o->at = row->inputs;
+    o->words = own_row.inputs;
+    o->dims = own_row.dims;
+    memcpy(o->dim, own_row.dim, sizeof o->dim);
+    o->low = own_row.low;
+    o->high = own_row.high;
+    row->inputs += o->counts + o->words;
+    d->rng = own.rng;
+    return kind == 2;
+}
+
+static void draw_inputs(struct drawing *d, struct named_net *of)
+{
+    struct rm_network_config *c = &of->config;
+    const uint32_t observations = within(d, 2, 4), width = chance(d, 4) ? within(d, 4, 12) : 0;
+    bool codes = false;
+    of->batch = 12; /* whole steps, if an input remembers */
+    for (uint32_t i = 0, first = 0; i < observations; i++) {
+        c->inputs[i].first = first;
+        codes |= add_observation(d, of, width);
+        first += c->inputs[i].layer_count;
+    }
+    d->width = width;
+    if (width) {
+        c->combine = RM_COMBINE_TOKENS;
+        add_attention(d);
+        if (chance(d, 6))
+            add(d, RM_LAYER_MEAN_POOL);
+    } else {
+        c->normalize_observations = !codes && chance(d, 5);
+        add_blocks(d, within(d, 1, 3), false);
+    }
+    draw_head(d, of, false);
+}
+
 static const struct {
     const char *name;
     void (*draw)(struct drawing *d, struct named_net *of);
-} kinds[RANDOM_NET_KINDS] = {{"vector", draw_vector},       {"critic", draw_critic},
-                             {"image", draw_image},         {"codes", draw_codes},
-                             {"tokens", draw_tokens},       {"pointer", draw_pointer},
-                             {"recurrent", draw_recurrent}, {"quantile", draw_quantiles}};
+} kinds[RANDOM_NET_KINDS] = {
+    {"vector", draw_vector},       {"critic", draw_critic},      {"image", draw_image},
+    {"codes", draw_codes},         {"tokens", draw_tokens},      {"pointer", draw_pointer},
+    {"recurrent", draw_recurrent}, {"quantile", draw_quantiles}, {"inputs", draw_inputs}};
 
 void random_net_draw(uint32_t number, struct random_net *net)
 {

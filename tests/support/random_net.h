@@ -11,8 +11,8 @@ struct random_net {
 };
 
 /* Kinds that `number` goes through in turn: vectors, actor-critics, images, codes, tokens,
- * pointers, recurrent ones, quantiles. */
-#define RANDOM_NET_KINDS 8u
+ * pointers, recurrent ones, quantiles, several inputs. */
+#define RANDOM_NET_KINDS 9u
 
 /* Network `number`: the same on every host. Small: some thousand parameters. */
 void random_net_draw(uint32_t number, struct random_net *net);

@@ -24,9 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FPS_SHOWN    8.0
-#define EPISODES_MAX 1000000
-#define ASK_AGAIN_NS 50000000
+#define FPS_SHOWN     8.0
+#define EPISODES_MAX  1000000
+#define ASK_AGAIN_NS  50000000
+#define ASK_AGAIN_MAX 100
 
 struct show {
     bool terminal;
@@ -311,21 +312,23 @@ static int fetch(struct rm_ctl_client *client, struct rm_experiment *experiment)
     return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "watch: %s", error.text) : 0;
 }
 
-/* The newest policies as files. 0; 1: the experiment is gone; else an exit code, after a message.
- */
-static int ask_for_policies(struct rm_ctl_client *client, struct files *files)
+/* The newest policies as files. An exit code, after a message. *gone: there is no experiment any
+ * more. */
+static int ask_for_policies(struct rm_ctl_client *client, struct files *files, bool *gone)
 {
     const struct timespec again = {0, ASK_AGAIN_NS};
     struct rm_error error = {""};
     json_t *reply = NULL;
     int rc = rm_ctl_client_call(client, "policies", NULL, &reply, &error);
-    for (int tries = 0; rc == -EREMOTEIO && strstr(error.text, "ask again") && tries < 100;
+    for (int tries = 0;
+         rc == -EREMOTEIO && strncmp(error.text, "not-now:", 8) == 0 && tries < ASK_AGAIN_MAX;
          tries++) {
         nanosleep(&again, NULL);
         rc = rm_ctl_client_call(client, "policies", NULL, &reply, &error);
     }
-    if (rc == -ECONNRESET)
-        return 1;
+    *gone = rc == -ECONNRESET;
+    if (*gone)
+        return 0;
     if (rc)
         return rm_ctl_complain(rm_ctl_client_exit_code(rc), "policies: %s", error.text);
     const char *directory = json_string_value(json_object_get(reply, "directory"));
@@ -344,12 +347,14 @@ static int watch(const struct rm_ctl_arguments *given, struct show *s,
     if (rc)
         return rc;
     rc = fetch(&client, experiment);
+    bool gone = false;
     for (uint32_t n = 0; rc == 0 && n < episodes; n++) {
-        const int asked = ask_for_policies(&client, files);
-        if (asked == 1)
+        rc = ask_for_policies(&client, files, &gone);
+        if (gone)
             break;
         experiment->seed++; /* other episodes than before */
-        rc = asked ? asked : play(s, experiment, experiment->name, 1, files->list, files->count);
+        if (rc == 0)
+            rc = play(s, experiment, experiment->name, 1, files->list, files->count);
     }
     rm_ctl_client_close(&client);
     return rc;

@@ -103,6 +103,21 @@ static void a_refusal_is_1_and_silence_5(void **state)
     SAYS("speaks protocol 9");
 }
 
+/* A refusal is not the end of the experiment. */
+static void watch_tells_a_refusal(void **state)
+{
+    static const struct rm_fake_rule rules[] = {
+        {"get", "{\"return\":{\"value\":{\"world\":{\"name\":\"cartpole\"}}},\"id\":$id}\n", false},
+        {"status", "{\"return\":{\"pid\":1},\"id\":$id}\n", false},
+        {"policies",
+         "{\"error\":{\"class\":\"access-denied\",\"desc\":\"nobody writes here\"},\"id\":$id}\n",
+         false},
+        {NULL, NULL, false}};
+    (void)state;
+    assert_int_equal(AGAINST(rules, "watch", "hunt"), RM_CTL_REFUSED);
+    SAYS("policies: access-denied: nobody writes here");
+}
+
 static void status_is_a_page(void **state)
 {
     static const char expected[] =
@@ -388,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_to_talk_to_is_3),
         cmocka_unit_test(a_refusal_is_1_and_silence_5),
+        cmocka_unit_test(watch_tells_a_refusal),
         cmocka_unit_test(status_is_a_page),
         cmocka_unit_test(status_shows_rollouts),
         cmocka_unit_test(one_of_several_must_be_named),

@@ -175,17 +175,37 @@ static int read_policy(struct player *p, uint32_t index, struct rm_error *error)
     return rc;
 }
 
+/* Names of built-in worlds, with commas: those that draw pictures, or those that show text. */
+static void names_of_shown(bool pictures, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (const struct rm_env_ops *const *ops = rm_builtin_worlds; *ops && used < size; ops++)
+        if (pictures ? (*ops)->show_picture != NULL : (*ops)->show_text != NULL)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", (*ops)->name);
+}
+
 static int check_shown(const struct player *p, struct rm_error *error)
 {
+    char others[256];
     const struct rm_env_ops *ops = p->stepping.batch.world.ops;
     const struct rm_env_spec *spec = p->stepping.batch.spec;
     const bool picture = ops->show_picture && spec->picture_width && spec->picture_height;
-    if (shows_pictures(p) && !picture)
-        return rm_fail(error, -EINVAL, "world %s gives no picture that could be recorded%s",
-                       spec->name, ops->show_text ? "; without --record its text is shown" : "");
-    if (p->options->purpose == RM_PLAYER_SHOW && !ops->show_text)
-        return rm_fail(error, -EINVAL, "world %s does not show itself as text%s", spec->name,
-                       picture ? "; --record FILE.gif has its picture" : "");
+    if (shows_pictures(p) && !picture) {
+        names_of_shown(true, others, sizeof others);
+        return rm_fail(error, -EINVAL,
+                       "world %s gives no picture that could be recorded%s; built-in worlds that "
+                       "do: %s",
+                       spec->name, ops->show_text ? "; without --record its text is shown" : "",
+                       others);
+    }
+    if (p->options->purpose == RM_PLAYER_SHOW && !ops->show_text) {
+        names_of_shown(false, others, sizeof others);
+        return rm_fail(error, -EINVAL,
+                       "world %s does not show itself as text%s; built-in worlds that do: %s",
+                       spec->name, picture ? "; --record FILE.gif has its picture" : "", others);
+    }
     return 0;
 }
 

@@ -279,13 +279,16 @@ static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_e
     int rc = rm_world_open_configured(&world, &experiment->world, error);
     if (rc < 0)
         return refusal(rc, error);
-    rc = rm_trial_run(&trial, &world, &experiment->world, experiment->seed, steps, error);
+    rc = rm_world_create(&world, &experiment->world, experiment->seed, 0, 1, &env, error);
+    /* So that no batch looks for figures, which it might find by chance. */
+    if (rc == 0 && !experiment->world.description)
+        experiment->world.description = rm_described_write(&world, world.ops->describe(env));
     if (rc == 0)
-        rc = rm_world_create(&world, &experiment->world, experiment->seed, 0, 1, &env, error);
-    if (rc == 0) {
+        rc = rm_trial_run(&trial, &world, &experiment->world, experiment->seed, steps, error);
+    if (rc == 0)
         text = rm_trial_write(&trial, &world, world.ops->describe(env));
+    if (env)
         world.ops->close(env);
-    }
     rm_world_close(&world);
     return rc < 0 ? refusal(rc, error) : text;
 }

@@ -152,30 +152,33 @@ static int read_description(const struct rm_world_source *of, int answer, char *
     return rc;
 }
 
-/* The message for a process that ended with an error, with the first line of its report. */
-static int ended_badly(const struct rm_world_source *of, int status, bool hung, int said,
+/* The message for a process that ended with an error, with the first line of its report.
+ * `patience_s`: for so long it was waited for in vain; 0: it ended by itself. Returns -ETIMEDOUT or
+ * -EPROTO. */
+static int ended_badly(const struct rm_world_source *of, int status, double patience_s, int said,
                        struct rm_error *error)
 {
     char report[1024], how[96];
 
     read_report(said, report, sizeof report);
-    if (hung)
-        snprintf(how, sizeof how, "it did not return");
+    if (patience_s > 0)
+        snprintf(how, sizeof how, "it did not return in %g s", patience_s);
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "ended by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof how, "it ended the process with exit code %d", WEXITSTATUS(status));
-    return rm_fail(error, -EPROTO, "%s: \"%s\": tried in a process of its own: %s%s%s", of->key,
-                   of->value, how, report[0] ? ": " : "", report);
+    return rm_fail(error, patience_s > 0 ? -ETIMEDOUT : -EPROTO,
+                   "%s: \"%s\": tried in a process of its own: %s%s%s", of->key, of->value, how,
+                   report[0] ? ": " : "", report);
 }
 
-static int judge(const struct rm_world_source *of, int status, bool hung, const struct channels *c,
-                 char **description, struct rm_error *error)
+static int judge(const struct rm_world_source *of, int status, double patience_s,
+                 const struct channels *c, char **description, struct rm_error *error)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == RM_EXIT_PROBED)
         return read_description(of, c->answer, description, error);
-    return ended_badly(of, status, hung, c->said, error);
+    return ended_badly(of, status, patience_s, c->said, error);
 }
 
 /* Opens a memory file whose number is not among those that are passed to the process. */
@@ -213,7 +216,7 @@ static int probe(const struct rm_world_source *of, char **arguments, int config,
         rc = start(program, arguments, &c, &pid, error);
         if (rc == 0) {
             const int status = wait_for(pid, patience_s, &hung);
-            rc = judge(of, status, hung, &c, description, error);
+            rc = judge(of, status, hung ? patience_s : 0, &c, description, error);
         }
     }
     arguments[0] = NULL;
@@ -233,25 +236,27 @@ int rm_probe_library(const char *library, double patience_s, char **description,
     return probe(&of, arguments, -1, patience_s, description, error);
 }
 
-/* A session with the experiment's text alone, for the process to read; freed by the caller. */
+/* A session with the experiment's text, and the world's description unless that is NULL, for the
+ * process to read; freed by the caller. */
 static int config_text(struct rm_session **session, const struct rm_experiment *experiment,
-                       struct rm_error *error)
+                       const char *description, struct rm_error *error)
 {
     *session = calloc(1, sizeof **session);
     if (!*session)
         return rm_fail(error, -ENOMEM, "the world cannot be tried: no memory");
     (*session)->experiment = *experiment;
-    (*session)->experiment.world.description = NULL;
+    (*session)->experiment.world.description = (char *)description;
     return rm_session_config_text(*session, error);
 }
 
-/* Probes with the experiment's configuration. */
-static int probe_experiment(const struct rm_experiment *experiment, char **arguments,
-                            double patience_s, char **description, struct rm_error *error)
+/* Probes with the experiment's configuration. `known`: the world's description, or NULL. */
+static int probe_experiment(const struct rm_experiment *experiment, const char *known,
+                            char **arguments, double patience_s, char **description,
+                            struct rm_error *error)
 {
     const struct rm_world_source of = rm_world_source(&experiment->world);
     struct rm_session *session;
-    int rc = config_text(&session, experiment, error);
+    int rc = config_text(&session, experiment, known, error);
     if (rc == 0) {
         rc = probe(&of, arguments, session->config.fd, patience_s, description, error);
         rm_region_close(&session->config);
@@ -269,7 +274,7 @@ int rm_probe_world(struct rm_experiment *experiment, double patience_s, const ch
 
     if (!rm_experiment_is_foreign(experiment))
         return 0;
-    int rc = probe_experiment(experiment, arguments, patience_s, &description, error);
+    int rc = probe_experiment(experiment, NULL, arguments, patience_s, &description, error);
     experiment->world.description = description;
     return rc;
 }
@@ -282,7 +287,8 @@ int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, doubl
 
     snprintf(number, sizeof number, "%u", steps);
     *report = NULL;
-    return probe_experiment(experiment, arguments, patience_s, report, error);
+    return probe_experiment(experiment, experiment->world.description, arguments, patience_s,
+                            report, error);
 }
 
 /* Opens a pipe, with both numbers above those that are passed to the process. */
@@ -336,7 +342,7 @@ int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *ex
     size_t n = 1;
     *player = (struct rm_probe_player){.experiment = experiment, .frames = -1, .said = -1};
     char **arguments = calloc(2 * (size_t)count + 5, sizeof *arguments);
-    int rc = config_text(&session, experiment, error);
+    int rc = config_text(&session, experiment, NULL, error);
     const bool made = rc == 0;
     snprintf(number, sizeof number, "%u", episodes);
     if (rc == 0 && arguments) {
@@ -374,7 +380,7 @@ int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error
         const int status = wait_for(player->pid, RM_PROBE_PATIENCE_S, &hung);
         if (over && !(WIFEXITED(status) && (WEXITSTATUS(status) == RM_EXIT_PROBED ||
                                             WEXITSTATUS(status) == RM_EXIT_FAILED)))
-            rc = ended_badly(&of, status, hung, player->said, error);
+            rc = ended_badly(&of, status, hung ? RM_PROBE_PATIENCE_S : 0, player->said, error);
     }
     if (player->said >= 0)
         close(player->said);

@@ -15,9 +15,9 @@
 
 /* Does nothing for built-in worlds. 0: a process created the world, and
  * experiment->world.description is its description, to be freed by rm_probe_forget(). -EPROTO: it
- * crashed, hung for `patience_s`, or ended the process; `error` names the call. Another error: the
- * refusal of the world or the loader, or the process could not be started. `group`: the file of a
- * control group's members, which the process enters first; NULL: none. */
+ * crashed or ended the process; -ETIMEDOUT: it hung for `patience_s`; `error` names the call.
+ * Another error: the refusal of the world or the loader, or the process could not be started.
+ * `group`: the file of a control group's members, which the process enters first; NULL: none. */
 int rm_probe_world(struct rm_experiment *experiment, double patience_s, const char *group,
                    struct rm_error *error);
 void rm_probe_forget(struct rm_experiment *experiment);
@@ -28,8 +28,9 @@ int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error);
 
 /* Plays the experiment's world, built-in or not, in such a process: `steps` steps, 0 for as many as
- * it takes. *report is the result of rm_trial_write() (actor/worlds/trial.h), which the caller
- * frees. */
+ * it takes. A description of the world that is there already is used: what differs between
+ * processes by chance is known then. *report is the result of rm_trial_write()
+ * (actor/worlds/trial.h), which the caller frees. Errors as above. */
 int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
                    char **report, struct rm_error *error);
 
@@ -44,7 +45,8 @@ struct rm_probe_player {
 int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *experiment,
                   uint32_t episodes, enum rm_player_purpose purpose, const char *const *files,
                   uint32_t count, struct rm_error *error);
-/* With `over` waits for its end, else ends it. -EPROTO: it ended with an error. */
+/* With `over` waits for its end, else ends it. -EPROTO: it ended with an error. -ETIMEDOUT: it did
+ * not end. */
 int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error *error);
 
 #endif

@@ -21,7 +21,8 @@ enum {
     NO_FLAGS = 0xe0,   /* initial value of flags: bits that no flag has */
     STEPS_LEAST = 400, /* default */
     STEPS_MOST = 3000,
-    AFTER = 120 /* steps from a saved state */
+    BEFORE = 57, /* steps before a reset() */
+    AFTER = 120  /* steps from a saved state */
 };
 
 const char *const rm_rule_words[] = {
@@ -213,8 +214,10 @@ static int batch_open(struct batch *b, struct rm_trial *trial, const struct rm_w
                         .first_world = first_world,
                         .worlds = worlds,
                         .way = way};
-    b->watch = (struct rm_watch){
-        .world = world->ops->name, .seed = seed, .first_world = first_world, .worlds = worlds};
+    b->watch = (struct rm_watch){.world = config->name[0] ? config->name : world->ops->name,
+                                 .seed = seed,
+                                 .first_world = first_world,
+                                 .worlds = worlds};
     int rc = rm_world_create(world, config, seed, first_world, worlds, &b->env, error);
     if (rc < 0)
         return rc;
@@ -619,16 +622,20 @@ static int again(const struct tried *t, const uint32_t *parts, struct way way, e
     return 0;
 }
 
+static uint64_t steps_before(const struct tried *t)
+{
+    return t->record.seen < BEFORE ? t->record.seen : BEFORE;
+}
+
 static int try_reset(const struct tried *t, struct rm_error *error)
 {
-    const uint64_t before = t->record.seen < 57 ? t->record.seen : 57;
     struct batch b;
     int rc = open_one(t, &b, 0, WORLDS, plain, error);
     if (rc < 0)
         return rc;
     t->trial->rule[RM_RULE_RESET].tried = true;
     batch_reset(&b);
-    play(&b, before, &t->record, false, RM_RULE_SEED, "from that of the same seed before");
+    play(&b, steps_before(t), &t->record, false, RM_RULE_SEED, "from that of the same seed before");
     batch_reset(&b);
     play(&b, t->record.seen, &t->record, false, RM_RULE_RESET, "after a reset()");
     batch_close(&b);
@@ -698,21 +705,13 @@ static int try_states(const struct tried *t, struct rm_error *error)
         batch_reset(&b);
         batch_reset(&copy);
         play(&b, at[i], &t->record, false, RM_RULE_SEED, "from that of the same seed before");
-        if (bytes == 0) {
-            t->trial->rule[RM_RULE_SAVED].tried = false;
-            snprintf(t->trial->rule[RM_RULE_SAVED].text, sizeof t->trial->rule[RM_RULE_SAVED].text,
-                     "state_size() is 0: runs of this world begin new episodes when they go "
-                     "on from a checkpoint");
-        } else if (state && !b.failed && b.step == at[i]) {
+        if (state && !b.failed && b.step == at[i])
             go_on(&b, &copy, t, bytes, state);
-        }
         free(state);
         batch_close(&b);
         batch_close(&copy);
         if (!state)
             return rm_fail(error, -ENOMEM, "no memory for a state of %zu bytes", bytes);
-        if (bytes == 0)
-            break;
     }
     return 0;
 }
@@ -743,22 +742,40 @@ static uint64_t enough_steps(const struct rm_env_spec *spec, uint64_t asked)
     return steps < STEPS_MOST ? steps : STEPS_MOST;
 }
 
-static int try_all(struct tried *t, struct batch *first, struct rm_error *error)
+/* Plays everything that should change no row at once: small batches, after a reset() in the middle
+ * of an episode, with other bytes in the buffers and other answers to last rows. *same: no row
+ * differs, so that a sound world is played half as often. */
+static int try_at_once(const struct tried *t, bool *same, struct rm_error *error)
+{
+    static const uint32_t parts[] = {4, 4, 1, 2, 5, 0};
+    struct rm_trial other = {.steps = 0};
+    struct tried all = *t;
+    uint64_t first = 0;
+    all.trial = &other;
+    *same = true;
+    for (const uint32_t *n = parts; *n && *same; first = (first + *n++) % WORLDS) {
+        struct batch b;
+        const int rc =
+            open_one(&all, &b, first, *n, (struct way){.poison = 0x5a, .last_differ = true}, error);
+        if (rc < 0)
+            return rc;
+        batch_reset(&b);
+        play(&b, steps_before(t), &t->record, false, RM_RULE_SEED, "");
+        batch_reset(&b);
+        play(&b, t->record.seen, &t->record, false, RM_RULE_RESET, "");
+        batch_close(&b);
+        for (int r = 0; r < RM_RULE_COUNT; r++)
+            *same &= other.rule[r].times == 0;
+    }
+    return 0;
+}
+
+/* Some row differs: one change after the other says by which rule. */
+static int try_one_by_one(const struct tried *t, struct rm_error *error)
 {
     static const uint32_t whole[] = {WORLDS, 0}, halves[] = {4, 4, 0}, pieces[] = {1, 2, 5, 0};
     const struct way filled = {.poison = 0x5a}, differ = {.poison = 0xa5, .last_differ = true};
     int rc;
-
-    for (int r = 0; r <= RM_RULE_MASK; r++)
-        t->trial->rule[r].tried = true;
-    first->judged = true;
-    batch_reset(first);
-    play(first, t->record.steps, &t->record, true, RM_RULE_SEED, "");
-    t->record.seen = t->trial->steps = first->step;
-    t->trial->digest = 0xcbf29ce484222325u;
-    for (uint64_t i = 0; i < first->step * t->record.agents * WORLDS; i++)
-        t->trial->digest = (t->trial->digest ^ t->record.rows[i]) * 0x100000001b3u;
-
     if ((rc = again(t, whole, plain, RM_RULE_SEED, "from that of the same seed before", error)) < 0)
         return rc;
     if (t->trial->rule[RM_RULE_SEED].times) {
@@ -777,10 +794,43 @@ static int try_all(struct tried *t, struct batch *first, struct rm_error *error)
                     error)) < 0 ||
         (rc = again(t, halves, plain, RM_RULE_BATCH, "between batches of 8 and of 4", error)) < 0 ||
         (rc = again(t, pieces, plain, RM_RULE_BATCH, "between batches of 8 and of 1, 2 and 5",
-                    error)) < 0 ||
-        (rc = try_reset(t, error)) < 0 || (rc = try_another_seed(t, error)) < 0)
+                    error)) < 0)
         return rc;
-    return try_states(t, error);
+    return try_reset(t, error);
+}
+
+static int try_all(struct tried *t, struct batch *first, struct rm_error *error)
+{
+    static const enum rm_rule at_once[] = {RM_RULE_IGNORED, RM_RULE_SEED, RM_RULE_BATCH,
+                                           RM_RULE_RESET};
+    struct rm_trial *trial = t->trial;
+    bool same;
+
+    for (int r = 0; r <= RM_RULE_MASK; r++)
+        trial->rule[r].tried = true;
+    first->judged = true;
+    batch_reset(first);
+    play(first, t->record.steps, &t->record, true, RM_RULE_SEED, "");
+    t->record.seen = trial->steps = first->step;
+    trial->digest = 0xcbf29ce484222325u;
+    for (uint64_t i = 0; i < first->step * t->record.agents * WORLDS; i++)
+        trial->digest = (trial->digest ^ t->record.rows[i]) * 0x100000001b3u;
+
+    int rc = try_at_once(t, &same, error);
+    for (size_t i = 0; rc == 0 && same && i < sizeof at_once / sizeof at_once[0]; i++)
+        trial->rule[at_once[i]].tried = true;
+    if (rc == 0 && !same)
+        rc = try_one_by_one(t, error);
+    if (rc < 0 || trial->rule[RM_RULE_SEED].times)
+        return rc;
+    if ((rc = try_another_seed(t, error)) < 0)
+        return rc;
+    if (t->world->ops->state_size(first->env))
+        return try_states(t, error);
+    snprintf(trial->rule[RM_RULE_SAVED].text, sizeof trial->rule[RM_RULE_SAVED].text,
+             "state_size() is 0: runs of this world begin new episodes when they go on from a "
+             "checkpoint");
+    return 0;
 }
 
 int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,

@@ -205,6 +205,17 @@ static struct rm_env *make(const struct rm_env_ops *ops, const struct rm_env_con
     return env;
 }
 
+static int make_python(const struct rm_world_config *config, uint64_t seed, uint64_t first_world,
+                       uint32_t worlds, struct rm_env **env, struct rm_error *error)
+{
+    const struct rm_watch watch = {
+        .world = config->name, .seed = seed, .first_world = first_world, .worlds = worlds};
+    rm_watch_enter(&watch, RM_WATCH_CREATE);
+    const int rc = rm_python_create(config, seed, first_world, worlds, env, error);
+    rm_watch_leave();
+    return rc;
+}
+
 /* Several choices in one step: the actions of each, which add up to all. */
 static const char *choices_fault(const struct rm_env_agent *agent)
 {
@@ -449,7 +460,7 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
     const struct rm_env_ops *ops = world->ops;
     struct rm_options options;
     if (config->python[0])
-        return rm_python_create(config, seed, first_world, worlds, env, error);
+        return make_python(config, seed, first_world, worlds, env, error);
     *env = NULL;
     int rc = config->prolog[0] ? rm_prolog_options(&options, config, error)
                                : rm_options_read(&options, ops->name, ops->options, config, error);

@@ -86,7 +86,12 @@ static json_t *play(const struct rm_experiment *experiment, uint32_t steps, doub
                     struct rm_error *error)
 {
     char *text = NULL;
-    if (rm_probe_check(experiment, steps, patience_s, &text, error))
+    const int rc = rm_probe_check(experiment, steps, patience_s, &text, error);
+    if (rc == -ETIMEDOUT)
+        rm_fail_within(error, rc,
+                       "not over within --timeout, which is %g s (give it more, or fewer --steps)",
+                       patience_s);
+    if (rc)
         return NULL;
     json_t *report = json_loads(text, 0, NULL);
     free(text);
@@ -117,14 +122,19 @@ static void wait_for_next_second(void)
         ;
 }
 
-/* The reports of two processes, one after the other. */
-static int play_twice(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
+/* The reports of two processes, one after the other. The second one knows what the first one found
+ * the world to be. */
+static int play_twice(struct rm_experiment *experiment, uint32_t steps, double patience_s,
                       json_t *reports[2], struct rm_error *error)
 {
     if (!(reports[0] = play(experiment, steps, patience_s, error)))
         return -EPROTO;
+    const char *known = json_string_value(json_object_get(reports[0], "description"));
     wait_for_next_second();
-    return (reports[1] = play(experiment, steps, patience_s, error)) ? 0 : -EPROTO;
+    experiment->world.description = (char *)known;
+    reports[1] = play(experiment, steps, patience_s, error);
+    experiment->world.description = NULL;
+    return reports[1] ? 0 : -EPROTO;
 }
 
 /* Enters what only two processes can tell. */

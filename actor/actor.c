@@ -192,6 +192,13 @@ static void read_settings(struct rm_actor *actor)
         actor->ask[p] = lanes_to_ask(actor, p);
 }
 
+/* A turn without work, and why. */
+static int wait_for(struct rm_actor *actor, enum rm_wait reason)
+{
+    actor->clock.waits = reason;
+    return 0;
+}
+
 /* --- one vector step ------------------------------------------------------------------------- */
 
 /* Wakes the evaluator and the daemon at the number of steps that they wait for. */
@@ -293,9 +300,12 @@ static int work_free(struct rm_actor *actor, struct rm_error *error)
         (!actor->rollout_rows || rows_answered(actor, 0) % actor->rollout_rows == 0))
         return finish(actor);
     /* Change nothing before all of these are true. */
-    if ((!actor->rollout_rows && !limiter_allows(actor)) ||
-        !rm_stepping_has_credit(&actor->stepping) || !refresh_weights(actor))
-        return 0;
+    if (!actor->rollout_rows && !limiter_allows(actor))
+        return wait_for(actor, RM_WAIT_LIMITER);
+    if (!rm_stepping_has_credit(&actor->stepping))
+        return wait_for(actor, RM_WAIT_CREDIT);
+    if (!refresh_weights(actor))
+        return wait_for(actor, RM_WAIT_WEIGHTS);
     return make_step(actor, error);
 }
 
@@ -324,11 +334,11 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
         if (rm_round_left(s->board.round, actor->worker))
             return finish(actor);
         if (rm_atomic_round_arrived(&s->board.round->arrived[actor->worker]) >= round)
-            return 0;
+            return wait_for(actor, RM_WAIT_ROUND);
         if (rm_session_budget_spent(s, round))
             return finish(actor);
         if (!refresh_weights_before(actor, round))
-            return 0;
+            return wait_for(actor, RM_WAIT_WEIGHTS);
         actor->in_round = true;
         actor->round = round;
         rm_stages_begin_unit(&actor->stages, round);
@@ -336,7 +346,7 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
     }
     if (actor->round_steps < actor->round_rows) {
         if (!rm_stepping_has_credit(&actor->stepping))
-            return 0;
+            return wait_for(actor, RM_WAIT_CREDIT);
         int rc = make_step(actor, error);
         if (rc < 0)
             return rc;
@@ -425,7 +435,7 @@ static int work_rollouts(struct rm_actor *actor, struct rm_error *error)
      * rollout from them. */
     if (!actor->stepping.started) {
         if (!rm_stepping_has_credit(&actor->stepping))
-            return 0;
+            return wait_for(actor, RM_WAIT_CREDIT);
         if ((rc = rm_stepping_begin(&actor->stepping, error)) < 0)
             return rc;
         for (uint32_t p = 0; p < s->plan.policies; p++)
@@ -433,13 +443,14 @@ static int work_rollouts(struct rm_actor *actor, struct rm_error *error)
     }
     for (uint32_t p = 0; p < s->plan.policies; p++)
         if (!take_weights(actor, p))
-            return 0;
+            return wait_for(actor, RM_WAIT_WEIGHTS);
     if (budget_spent(actor))
         return finish(actor);
     const uint64_t rows = rows_answered(actor, 0);
     if (rows % actor->rollout_rows == 0)
         rm_stages_begin_unit(&actor->stages, rows / actor->rollout_rows);
-    return rm_stepping_has_credit(&actor->stepping) ? make_step(actor, error) : 0;
+    return rm_stepping_has_credit(&actor->stepping) ? make_step(actor, error)
+                                                    : wait_for(actor, RM_WAIT_CREDIT);
 }
 
 /* --- the duty -------------------------------------------------------------------------------- */

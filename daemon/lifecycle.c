@@ -458,11 +458,12 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
     if (!daemon->progress.trained_ns && !RM_PEEK(&run_of(daemon)->pause))
         note_rates(daemon, now);
     const struct rm_progress_rates rates = rm_progress_rates(&daemon->progress);
-    const struct rm_metrics_row row = {.time_s = (double)(now - daemon->progress.started_ns) / 1e9,
-                                       .steps = rm_session_steps(&daemon->session),
-                                       .steps_per_s = rates.steps_per_s,
-                                       .updates_per_s = rates.updates_per_s,
-                                       .evaluation = evaluation};
+    struct rm_metrics_row row = {.time_s = (double)(now - daemon->progress.started_ns) / 1e9,
+                                 .steps = rm_session_steps(&daemon->session),
+                                 .steps_per_s = rates.steps_per_s,
+                                 .updates_per_s = rates.updates_per_s,
+                                 .evaluation = evaluation};
+    rm_host_read(&row.host);
     int rc = rm_metrics_write(&daemon->metrics, &daemon->session.board, &row);
     if (rc == -ENOMEM && daemon->metrics.failures == 1)
         rm_log(&daemon->log, RM_LOG_WARNING, "no memory for a row of metrics; training goes on");

@@ -125,6 +125,10 @@ static void run_columns(struct columns *c, const struct rm_board_run *run,
     column(c, COLUMN(.value = (double)row->steps, .integer = true), "steps");
     column(c, COLUMN(.value = row->steps_per_s, .main = true), "steps_per_s");
     column(c, COLUMN(.value = row->updates_per_s, .main = true), "updates_per_s");
+    column(c, COLUMN(.value = row->host.cores), "host_cores");
+    column(c, COLUMN(.value = row->host.cpu_s), "host_cpu_s");
+    column(c, COLUMN(.value = row->host.steal_s), "host_steal_s");
+    column(c, COLUMN(.value = row->host.daemon_s), "daemon_cpu_s");
     scores(c, "score", &run->scores, true);
     column(c, COLUMN(.value = length, .main = true), "episode_length_last");
     if (run->stages)

@@ -6,6 +6,10 @@
  *   time_s                         that the run has taken, predecessors' included
  *   steps                          per agent, over all worlds
  *   steps_per_s, updates_per_s     of all agents and policies, over the last seconds
+ *   host_cores                     that the run may use
+ *   host_cpu_s, host_steal_s       busy time of all processors since boot, for any process;
+ *                                  time that other guests of the machine took
+ *   daemon_cpu_s                   processor time of the daemon
  *   score_last, score_episodes     of whole episodes
  *   episode_length_last            in vector steps, of the same episodes
  *   evaluation_steps, evaluation_score
@@ -25,6 +29,7 @@
 #define RM_DAEMON_METRICS_H
 
 #include "config/experiment.h"
+#include "daemon/host.h"
 #include "daemon/run_directory.h"
 #include "daemon/tensorboard.h"
 #include "daemon/writer.h"
@@ -53,6 +58,7 @@ struct rm_metrics_row {
     double time_s;  /* since this process began to train */
     uint64_t steps; /* per agent */
     double steps_per_s, updates_per_s;
+    struct rm_host host;
     bool evaluation; /* an evaluation has just finished, and the row has its numbers */
 };
 

@@ -512,6 +512,13 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
     json_t *o =
         json_pack("{s:f,s:o,s:o,s:o,s:o}", "time_s", time_s, "policies", policies, "workers",
                   workers, "loop", loop(&daemon->stall), "writers", writers(daemon));
+    struct rm_host host;
+    rm_host_read(&host);
+    json_object_set_new(o, "steps", count(rm_session_steps(&daemon->session)));
+    json_object_set_new(o, "host",
+                        json_pack("{s:o,s:o,s:o,s:o}", "cores", number(host.cores), "cpu_s",
+                                  number(host.cpu_s), "steal_s", number(host.steal_s),
+                                  "daemon_cpu_s", number(host.daemon_s)));
     if (describe && o)
         json_object_set_new(o, "definitions",
                             json_pack("{s:o,s:o}", "policies",

@@ -3,6 +3,7 @@
 #include "actor/worlds/described.h"
 #include "actor/worlds/plan.h"
 #include "config/config.h"
+#include "config/traits.h"
 #include "shm/session/saver.h"
 #include "learner/backend/device.h"
 #include "learner/device.h"
@@ -41,6 +42,7 @@ struct rm_learner {
     struct rm_publisher publisher;
     struct rm_method *method;
     struct rm_phase_clock clock;
+    enum rm_wait waits; /* for what, in a turn without work */
 
     uint64_t saved;            /* updates in the final policy file, UINT64_MAX when there is none */
     uint64_t settings_version; /* of the board's settings in use */
@@ -426,6 +428,16 @@ static void count_device(struct rm_learner *l)
     l->device = now;
 }
 
+static enum rm_wait waits_for(const struct rm_learner *l)
+{
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(l->experiment->algorithm.name);
+    if (l->plan->frozen)
+        return RM_WAIT_WEIGHTS;
+    if (l->experiment->mode != RM_MODE_FREE && !traits->synchronous)
+        return RM_WAIT_ROUND;
+    return traits->rollout ? RM_WAIT_ROWS : RM_WAIT_LIMITER;
+}
+
 static int do_work(void *self, struct rm_error *error)
 {
     struct rm_learner *l = self;
@@ -441,6 +453,7 @@ static int do_work(void *self, struct rm_error *error)
         rc = finish(l, error);
     else if (!rc)
         rc = turn == RM_METHOD_WORKED;
+    l->clock.waits = l->waits;
     if (RM_PEEK(&l->counters->published) != published)
         wake_followers(l);
     count_device(l);
@@ -465,6 +478,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     l->run = session->board.run;
     l->slot = &session->board.workers[worker];
     l->saved = UINT64_MAX;
+    l->waits = waits_for(l);
     snprintf(l->directory, sizeof l->directory, "%s", run_directory);
     l->saver =
         (struct rm_saver){.slot = &session->board.workers[worker], .write = write_state, .self = l};

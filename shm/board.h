@@ -69,6 +69,19 @@ enum rm_phase {
     RM_PHASE_COUNT
 };
 
+/* What a duty waits for while it sleeps. The sum of wait_ns[] is phase_ns[RM_PHASE_WAITING]. */
+enum rm_wait {
+    RM_WAIT_OTHER = 0,  /* an evaluator without a request; a start */
+    RM_WAIT_LIMITER,    /* the limiter's bound, or too few transitions for the first update */
+    RM_WAIT_WEIGHTS,    /* an actor, or a frozen opponent, for weights */
+    RM_WAIT_ROWS,       /* a learner, for a rollout */
+    RM_WAIT_CREDIT,     /* an actor, for room in its ring */
+    RM_WAIT_ROUND,      /* the other participants of a round */
+    RM_WAIT_CHECKPOINT, /* the others' state in a checkpoint */
+    RM_WAIT_PAUSE,      /* the run is paused */
+    RM_WAIT_COUNT
+};
+
 /* Scores of finished episodes, added by several actors. `next` is claimed with fetch_add. */
 struct rm_scores {
     _Alignas(128) _Atomic uint64_t episodes;
@@ -166,6 +179,11 @@ struct rm_board_worker {
     _Atomic uint64_t turns;                   /* do_work calls that did something */
     _Atomic uint64_t sleeps;                  /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
+    _Atomic uint64_t wait_ns[RM_WAIT_COUNT];
+    /* Of the process, read fifty times a second. In a process of several duties its first has them.
+     */
+    _Atomic uint64_t cpu_ns;       /* processor time of all its threads */
+    _Atomic uint64_t run_delay_ns; /* its main thread could run, but had no core */
     _Atomic uint64_t rss_bytes;
     _Atomic uint64_t steps;       /* actors, and learners that have the worlds: agent steps of
                                      agent 0, all its worlds */
@@ -284,6 +302,7 @@ bool rm_name_valid(const char *name);
 
 /* Names, for files, tables and docs. */
 const char *rm_phase_name(enum rm_phase phase);
+const char *rm_wait_name(enum rm_wait wait);
 const char *rm_role_name(enum rm_role role);
 const char *rm_worker_state_name(enum rm_worker_state state);
 const char *rm_run_state_name(enum rm_run_state state);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t stop_signal;
@@ -107,15 +108,72 @@ static void note_memory(struct rm_board_worker *slot)
         RM_POKE(&slot->rss_bytes, pages_resident * (unsigned long long)sysconf(_SC_PAGESIZE));
 }
 
-/* Writes the heartbeat, and once a second the memory. */
-static void beat(struct rm_duty *duty, uint64_t *memory_due_ns)
+/* How often the processor time is read, which takes a few microseconds. */
+#define PROCESSOR_NS (RM_NS_PER_S / 50)
+
+/* What this process has used, and when that is read again. */
+struct used {
+    uint64_t memory_due_ns, processor_due_ns;
+    uint64_t cpu_ns, delay_ns; /* those that the board has */
+};
+
+static uint64_t process_cpu_ns(void)
+{
+    struct timespec used = {0, 0};
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * RM_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+/* How long this thread could run and had no core; 0 where the kernel doesn't count it. */
+static uint64_t thread_delay_ns(void)
+{
+    char text[96];
+    unsigned long long ran, delayed;
+    int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    return sscanf(text, "%llu %llu", &ran, &delayed) == 2 ? delayed : 0;
+}
+
+static struct used used_so_far(void)
+{
+    return (struct used){.cpu_ns = process_cpu_ns(), .delay_ns = thread_delay_ns()};
+}
+
+/* The board's counters add up over restarts; those of the kernel begin with the process. */
+static void note_processor(struct used *used, struct rm_board_worker *slot)
+{
+    const uint64_t cpu = process_cpu_ns(), delay = thread_delay_ns();
+
+    RM_ADD_OWN(&slot->cpu_ns, cpu - used->cpu_ns);
+    used->cpu_ns = cpu;
+    if (delay > used->delay_ns) {
+        RM_ADD_OWN(&slot->run_delay_ns, delay - used->delay_ns);
+        used->delay_ns = delay;
+    }
+}
+
+/* Writes the heartbeat, every PROCESSOR_NS the processor time and once a second the memory.
+ * `first`: the slot that has the processor time of the process. */
+static void beat(struct rm_duty *duty, struct used *used, struct rm_board_worker *first)
 {
     uint64_t now = rm_now_ns();
 
     RM_POKE(&duty->slot->heartbeat_ns, now);
-    if (now >= *memory_due_ns) {
+    if (now >= used->processor_due_ns) {
+        note_processor(used, first);
+        used->processor_due_ns = now + PROCESSOR_NS;
+    }
+    if (now >= used->memory_due_ns) {
         note_memory(duty->slot);
-        *memory_due_ns = now + RM_NS_PER_S;
+        used->memory_due_ns = now + RM_NS_PER_S;
     }
 }
 
@@ -147,8 +205,11 @@ static bool sleep_on(struct rm_duty *duty)
     enum rm_phase before = RM_PHASE_OTHER;
     bool looks = false;
 
-    if (duty->clock)
+    uint64_t since = 0;
+    if (duty->clock) {
         before = rm_phase_enter(duty->clock, RM_PHASE_WAITING);
+        since = duty->clock->since_ns;
+    }
     RM_RAISE(&duty->slot->state, RM_WORKER_WAITING);
     RM_ADD_OWN(&duty->slot->sleeps, 1);
     if (duty->poll_us && !RM_PEEK(&duty->run->pause)) {
@@ -160,8 +221,10 @@ static bool sleep_on(struct rm_duty *duty)
     }
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
-    if (duty->clock)
+    if (duty->clock) {
         rm_phase_enter(duty->clock, before);
+        RM_ADD_OWN(&duty->slot->wait_ns[duty->clock->waits], duty->clock->since_ns - since);
+    }
     return looks;
 }
 
@@ -196,8 +259,11 @@ static int turn(struct rm_duty *duty, struct rm_error *error)
 {
     const enum hold held = hold(duty);
 
-    if (held == HELD || (held == FREE && RM_PEEK(&duty->run->pause)))
+    if (held == HELD || (held == FREE && RM_PEEK(&duty->run->pause))) {
+        if (duty->clock)
+            duty->clock->waits = held == HELD ? RM_WAIT_CHECKPOINT : RM_WAIT_PAUSE;
         return 0;
+    }
     int n = duty->do_work(duty->self, error);
     if (n > 0)
         RM_ADD_OWN(&duty->slot->turns, 1);
@@ -210,8 +276,10 @@ void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error)
     RM_RAISE(&slot->state, RM_WORKER_FAILED);
 }
 
-static int finish(struct rm_duty *duty, int result, const struct rm_error *error)
+static int finish(struct rm_duty *duty, struct used *used, struct rm_board_worker *first,
+                  int result, const struct rm_error *error)
 {
+    note_processor(used, first);
     if (duty->clock)
         rm_phase_enter(duty->clock, RM_PHASE_OTHER);
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
@@ -254,14 +322,14 @@ static void linger(struct rm_duty *duties, size_t n)
 
 int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
 {
-    uint64_t memory_due_ns = 0;
+    struct used used = used_so_far();
     bool looked = false;
 
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
     for (;;) {
-        beat(duty, &memory_due_ns);
+        beat(duty, &used, duty->slot);
         if (asked_to_stop(duty))
-            return finish(duty, 0, error);
+            return finish(duty, &used, duty->slot, 0, error);
         int n = rm_wake_closed() ? rm_fail(error, -EBADF,
                                            "the descriptors of wake-ups were closed, probably by "
                                            "the world: this worker cannot wake others")
@@ -280,7 +348,7 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
                 rm_wake_cancel(&duty->wake);
         }
         if (n < 0) {
-            const int code = finish(duty, n, error);
+            const int code = finish(duty, &used, duty->slot, n, error);
             if (n == RM_DUTY_DONE)
                 linger(duty, 1);
             return code;
@@ -295,7 +363,7 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
     bool done[RM_ROUND_MAX] = {false};
     bool prepared = false; /* the sleep is announced on the wake */
     size_t left = n;
-    uint64_t memory_due_ns = 0;
+    struct used used = used_so_far();
 
     if (n == 0 || n > RM_ROUND_MAX)
         return rm_fail(error, -EINVAL, "duties: %zu in turn; must be 1 to %d", n, RM_ROUND_MAX);
@@ -306,8 +374,10 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
 
         for (size_t i = 0; i < n; i++) {
             struct rm_duty *duty = &duties[i];
-            if (asked_to_stop(duty))
+            if (asked_to_stop(duty)) {
+                note_processor(&used, duties->slot);
                 return RM_EXIT_OK;
+            }
             if (done[i]) {
                 if (duty->lingers)
                     (void)hold(duty);
@@ -318,9 +388,9 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
             int r = turn(duty, error);
             if (duty->clock)
                 rm_phase_enter(duty->clock, RM_PHASE_OTHER);
-            beat(duty, &memory_due_ns);
+            beat(duty, &used, duties->slot);
             if (r < 0) {
-                int code = finish(duty, r, error);
+                int code = finish(duty, &used, duties->slot, r, error);
                 if (code != RM_EXIT_OK)
                     return code;
                 done[i] = true;

@@ -39,6 +39,7 @@ struct rm_phase_clock {
     struct rm_board_worker *slot;
     uint64_t since_ns;
     enum rm_phase current;
+    enum rm_wait waits; /* what the duty waits for: it sets this where do_work returns 0 */
 };
 void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot);
 enum rm_phase rm_phase_enter(struct rm_phase_clock *clock,

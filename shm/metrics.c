@@ -22,6 +22,11 @@ NAMES(
     [RM_PHASE_BACKWARD] = "backward", [RM_PHASE_OPTIMIZER] = "optimizer",
     [RM_PHASE_PUBLISH] = "publish", [RM_PHASE_CHECKPOINT] = "checkpoint")
 
+NAMES(rm_wait_name, enum rm_wait,
+      RM_WAIT_COUNT, [RM_WAIT_OTHER] = "other", [RM_WAIT_LIMITER] = "limiter",
+      [RM_WAIT_WEIGHTS] = "weights", [RM_WAIT_ROWS] = "rows", [RM_WAIT_CREDIT] = "credit",
+      [RM_WAIT_ROUND] = "round", [RM_WAIT_CHECKPOINT] = "checkpoint", [RM_WAIT_PAUSE] = "pause")
+
 NAMES(rm_role_name, enum rm_role, RM_ROLE_COUNT, [RM_ROLE_ACTOR] = "actor",
       [RM_ROLE_LEARNER] = "learner", [RM_ROLE_EVALUATOR] = "evaluator", [RM_ROLE_SOLO] = "solo")
 
@@ -123,6 +128,10 @@ const size_t rm_policy_metric_count = COUNT(rm_policy_metrics);
     WORKER(COUNTER, U64, "phase_" name_ "_ns", phase_ns[phase], "nanoseconds",                     \
            "time spent in phase " name_)
 
+#define WAIT(name_, wait, what)                                                                    \
+    WORKER(COUNTER, U64, "wait_" name_ "_ns", wait_ns[wait], "nanoseconds",                        \
+           "part of phase waiting: asleep until " what)
+
 const struct rm_metric rm_worker_metrics[] = {
     WORKER(COUNTER, U64, "generation", generation, "processes",
            "processes that have had this slot, the current one included"),
@@ -133,6 +142,12 @@ const struct rm_metric rm_worker_metrics[] = {
     WORKER(GAUGE, U64, "rss_bytes", rss_bytes, "bytes", "resident memory"),
     WORKER(COUNTER, U64, "steps", steps, "steps",
            "actors: steps of agent 0 over all worlds of the actor"),
+    WORKER(COUNTER, U64, "cpu_ns", cpu_ns, "nanoseconds",
+           "processor time of all threads of the process; in sequential mode the first duty has it "
+           "for all"),
+    WORKER(COUNTER, U64, "run_delay_ns", run_delay_ns, "nanoseconds",
+           "time that the main thread could run and had no core, by the kernel's schedstat; in "
+           "sequential mode the first duty has it for all"),
     PHASE("other", RM_PHASE_OTHER),
     PHASE("environment", RM_PHASE_ENVIRONMENT),
     PHASE("inference", RM_PHASE_INFERENCE),
@@ -145,9 +160,18 @@ const struct rm_metric rm_worker_metrics[] = {
     PHASE("optimizer", RM_PHASE_OPTIMIZER),
     PHASE("publish", RM_PHASE_PUBLISH),
     PHASE("checkpoint", RM_PHASE_CHECKPOINT),
+    WAIT("other", RM_WAIT_OTHER, "the run goes on, or, for an evaluator, until asked"),
+    WAIT("limiter", RM_WAIT_LIMITER, "the limiter allows more"),
+    WAIT("weights", RM_WAIT_WEIGHTS, "a learner publishes weights"),
+    WAIT("rows", RM_WAIT_ROWS, "actors finish a rollout"),
+    WAIT("credit", RM_WAIT_CREDIT, "the learner frees rows of the ring"),
+    WAIT("round", RM_WAIT_ROUND, "the others finish the round"),
+    WAIT("checkpoint", RM_WAIT_CHECKPOINT, "all duties' state is copied for a checkpoint"),
+    WAIT("pause", RM_WAIT_PAUSE, "the run is resumed"),
 };
 const size_t rm_worker_metric_count = COUNT(rm_worker_metrics);
-static_assert(COUNT(rm_worker_metrics) == 6 + RM_PHASE_COUNT, "a metric for each phase");
+static_assert(COUNT(rm_worker_metrics) == 8 + RM_PHASE_COUNT + RM_WAIT_COUNT,
+              "a metric for each phase and each reason to wait");
 
 double rm_metric_value(const struct rm_metric *metric, const void *block)
 {

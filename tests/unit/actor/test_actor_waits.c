@@ -87,6 +87,7 @@ static void nothing_happens_without_weights(void **state)
     assert_int_equal(rm_test_turn(&f->duty[0]), 0);
     rm_test_publish_action(&f->session, 0, 1, 0, 0);
     assert_int_equal(rm_test_turn(&f->duty[0]), 0); /* policy 1 has none yet */
+    assert_int_equal(f->duty[0].clock->waits, RM_WAIT_WEIGHTS);
     assert_int_equal(rows(f, 0, 0), 0);
     rm_test_publish_action(&f->session, 1, 1, 0, 0);
     assert_int_equal(rm_test_turn(&f->duty[0]), 1);
@@ -137,6 +138,7 @@ static void the_limiter_holds_the_actor(void **state)
     usleep(1000);
     assert_int_equal(rm_test_turn(&f->duty[0]), 0);
     assert_int_equal(rows(f, 0, 0), before);
+    assert_int_equal(f->duty[0].clock->waits, RM_WAIT_LIMITER);
     assert_true(RM_PEEK(&f->session.board.policies[1].insert_blocked_ns) >= 1000000);
     rm_limiter_sampled(limiter, 40);
     assert_int_equal(rm_test_turn(&f->duty[0]), 1);

@@ -247,6 +247,26 @@ static void both_off_writes_nothing(void **state)
     rm_metrics_close(&metrics);
 }
 
+static void the_host_is_in_every_row(void **state)
+{
+    (void)state;
+    struct rm_metrics metrics;
+    struct rm_metrics_row row = {.time_s = 1, .host = {.cores = 2, .daemon_s = 0.25}};
+    rm_host_parse(&row.host, "cpu  40 10 70 9999 8888 10 20 8 0 0\ncpu0 1 1 1\n", 100);
+    assert_int_equal(open_csv(&metrics), 0);
+    assert_int_equal(rm_metrics_write(&metrics, &board, &row), 0);
+    read_csv();
+    assert_string_equal(cell("host_cores"), "2");
+    assert_string_equal(cell("host_cpu_s"), "1.5"); /* neither idle nor waiting for a disk */
+    assert_string_equal(cell("host_steal_s"), "0.08");
+    assert_string_equal(cell("daemon_cpu_s"), "0.25");
+    rm_host_parse(&row.host, "intr 1 2 3\n", 100);
+    assert_int_equal(rm_metrics_write(&metrics, &board, &row), 0);
+    rm_metrics_close(&metrics);
+    read_csv();
+    assert_string_equal(cell("host_cpu_s"), "");
+}
+
 /* Its numbers are not repeated in rows that have nothing to do with it. */
 static void an_evaluation_is_in_its_own_row(void **state)
 {
@@ -372,6 +392,7 @@ int main(void)
         T(a_row_is_written_whole_or_not_at_all),
         T(time_goes_on_where_a_predecessor_left_it),
         T(both_off_writes_nothing),
+        T(the_host_is_in_every_row),
         T(an_evaluation_is_in_its_own_row),
         T(a_short_run_has_a_curve),
         cmocka_unit_test(long_runs_have_rows_further_apart),

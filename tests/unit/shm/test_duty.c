@@ -37,6 +37,7 @@ static int do_work(void *self, struct rm_error *error)
 
     if (p->done >= p->finish_after)
         return RM_DUTY_DONE;
+    p->clock.waits = RM_WAIT_ROWS;
     if (p->work == 0)
         return 0;
     p->work--;
@@ -112,6 +113,13 @@ static void works_sleeps_and_wakes(void **state)
     assert_int_equal(f->duty.slot->turns, 5);
     assert_true(f->duty.slot->sleeps >= 1);
     assert_true(f->duty.slot->heartbeat_ns > 0);
+    assert_true(f->duty.slot->cpu_ns > 0);
+    /* What it waited for adds up to the time that it waited. */
+    uint64_t waited = 0;
+    for (int w = 0; w < RM_WAIT_COUNT; w++)
+        waited += f->duty.slot->wait_ns[w];
+    assert_int_equal(waited, f->duty.slot->phase_ns[RM_PHASE_WAITING]);
+    assert_true(f->duty.slot->wait_ns[RM_WAIT_ROWS] > 0);
 }
 
 static void pause_holds_and_stop_ends(void **state)

@@ -1,0 +1,63 @@
+#include "daemon/host.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Where a group of its own is mounted as the root, as in a container, this is its quota. */
+#define QUOTA "/sys/fs/cgroup/cpu.max"
+
+static const char *read_text(const char *path, char *text, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+void rm_host_parse(struct rm_host *host, const char *text, double ticks)
+{
+    unsigned long long user, nice, system, idle, wait, irq, softirq, steal;
+    host->cpu_s = host->steal_s = NAN;
+    if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
+               &wait, &irq, &softirq, &steal) != 8)
+        return;
+    host->cpu_s = (double)(user + nice + system + irq + softirq) / ticks;
+    host->steal_s = (double)steal / ticks;
+}
+
+static double cores(void)
+{
+    char text[64];
+    double quota, period;
+    cpu_set_t set;
+    double all = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        all = (double)CPU_COUNT(&set);
+    if (sscanf(read_text(QUOTA, text, sizeof text), "%lf %lf", &quota, &period) == 2 &&
+        quota / period < all)
+        all = quota / period;
+    return all;
+}
+
+static double used_s(int whose)
+{
+    struct rusage used;
+    if (getrusage(whose, &used) < 0)
+        return 0;
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+void rm_host_read(struct rm_host *host)
+{
+    char text[512];
+    rm_host_parse(host, read_text("/proc/stat", text, sizeof text), (double)sysconf(_SC_CLK_TCK));
+    host->cores = cores();
+    host->daemon_s = used_s(RUSAGE_SELF);
+}

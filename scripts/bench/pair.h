@@ -8,6 +8,8 @@
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -45,6 +47,27 @@ static inline uint64_t rm_pair_wait(struct rm_pair_gate *gate)
     return start;
 }
 
+/* Takes leave of a member that has ended, if there is one (WNOHANG: now). Returns whether there
+ * was. After a failure the others may wait for that member for good: they are killed, and the
+ * benchmark ends. */
+static inline bool rm_pair_reap(pid_t *pids, unsigned n, int options)
+{
+    int status = 0;
+    const pid_t pid = waitpid(-1, &status, options);
+    if (pid == 0)
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        if (pids[i] == pid)
+            pids[i] = 0;
+    if (pid > 0 && status == 0)
+        return true;
+    fprintf(stderr, "a process of the benchmark failed (%d)\n", status);
+    for (unsigned i = 0; i < n; i++)
+        if (pids[i])
+            kill(pids[i], SIGKILL);
+    exit(1);
+}
+
 /* Runs n members, member i on core i modulo the cores there are. Exits when one fails. */
 static inline void rm_pair_run(struct rm_pair_gate *gate, unsigned n, int (*const member[])(void *),
                                void *arg)
@@ -66,16 +89,12 @@ static inline void rm_pair_run(struct rm_pair_gate *gate, unsigned n, int (*cons
             _exit(member[i](arg));
         }
     }
-    while (RM_SEE(&gate->ready) < n)
-        usleep(50);
+    unsigned left = n;
+    for (; RM_SEE(&gate->ready) < n && left; usleep(50))
+        left -= rm_pair_reap(pids, n, WNOHANG);
     RM_RAISE(&gate->start_ns, rm_now_ns() + 2 * RM_NS_PER_MS);
-    for (unsigned i = 0; i < n; i++) {
-        int status;
-        if (waitpid(pids[i], &status, 0) < 0 || status != 0) {
-            fprintf(stderr, "a process of the benchmark failed (%d)\n", status);
-            exit(1);
-        }
-    }
+    while (left)
+        left -= rm_pair_reap(pids, n, 0);
 }
 
 #endif

@@ -16,7 +16,8 @@ struct rm_override {
 
 /* Reads FILE (JSON), applies overrides, fills defaults, checks ranges and cross-checks. Errors:
  * message "FILE:LINE:COLUMN: key.path: what is wrong; what would be right", with the nearest valid
- * key for an unknown one. Lists all errors, one a line, as many as fit. */
+ * key for an unknown one. Lists all errors, one a line, as many as fit. -EINVAL: what FILE says is
+ * wrong; another code: FILE could not be read. */
 int rm_config_load(struct rm_experiment *experiment, const char *path,
                    const struct rm_override *overrides, size_t override_count,
                    struct rm_error *error);

@@ -157,5 +157,5 @@ int rm_policy_from_place(struct rm_experiment *experiment, const char *folder,
     if (fits)
         snprintf(experiment->policy.from, sizeof(experiment->policy.from), "%s", text);
     free(text);
-    return fits ? 0 : rm_fail(error, -ENAMETOOLONG, "policy.from: the paths are too long");
+    return fits ? 0 : rm_fail(error, -EINVAL, "policy.from: the paths are too long");
 }

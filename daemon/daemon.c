@@ -157,15 +157,24 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
                    bool runs, struct rm_error *error)
 {
     int rc = load(experiment, daemon->options, error);
-    if (rc == 0 && runs)
+    if (rc < 0)
+        return rc;
+    if (runs)
         rm_groups_open(&daemon->groups, experiment);
-    if (rc == 0)
-        rc = probe_world(daemon, experiment, error);
+    rc = probe_world(daemon, experiment, error);
     if (rc == 0)
         rc = rm_plan_make(plan, experiment, error);
     if (rc == 0)
         rc = rm_world_facts_read(&daemon->world, experiment, error);
-    return rc;
+    return rc < 0 ? rm_fail_within(error, rc, "%s", daemon->options->file) : 0;
+}
+
+/* Those of policy.from. */
+static int check_policies(const struct rm_daemon *daemon, const struct rm_experiment *experiment,
+                          const struct rm_plan *plan, struct rm_error *error)
+{
+    const int rc = rm_plan_check_from(plan, experiment, error);
+    return rc < 0 ? rm_fail_within(error, rc, "%s", daemon->options->file) : 0;
 }
 
 /* Grows the table of open files before there are threads. With threads the kernel waits for all
@@ -493,7 +502,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
     rm_config_hot_values(experiment, daemon->settings.file_hot);
     rc = rm_resume_find(&daemon->resumed, experiment, error);
     if (rc == 0 && !daemon->resumed.from[0] && !rm_fdstore_has_some())
-        rc = rm_plan_check_from(plan, experiment, error);
+        rc = check_policies(daemon, experiment, plan, error);
     if (rc < 0) {
         rm_place_leave(&daemon->place);
         return rc == -ENOMEM                    ? RM_DAEMON_RESOURCES
@@ -527,7 +536,7 @@ static int check(struct rm_daemon *daemon, struct rm_experiment *experiment, str
                  struct rm_error *error)
 {
     return prepare(daemon, experiment, plan, false, error) < 0 ||
-                   rm_plan_check_from(plan, experiment, error) < 0
+                   check_policies(daemon, experiment, plan, error) < 0
                ? RM_DAEMON_USAGE
                : RM_DAEMON_OK;
 }

@@ -57,28 +57,28 @@ static const char *key_of(const char *world)
                                    : "name";
 }
 
-static int configure(const struct rm_ctl_arguments *given, struct rm_experiment *experiment,
-                     struct rm_error *error)
+/* Returns an enum rm_ctl_exit value, after it printed what is wrong. */
+static int configure(const struct rm_ctl_arguments *given, struct rm_experiment *experiment)
 {
     struct rm_override overrides[RM_CTL_GIVEN_MAX];
+    struct rm_error error = {""};
     const char *world = given->argument[0];
-    size_t count = 0;
-    for (size_t i = 0; i < given->given_count; i++)
-        if (!strcmp(given->given[i].option->name, "set"))
-            overrides[count++].text = given->given[i].value;
+    const size_t count = rm_ctl_overrides(given, overrides);
     if (ends_with(world, ".json"))
-        return rm_config_load(experiment, world, overrides, count, error);
+        return rm_ctl_load(given, NULL, experiment);
     const char *key = key_of(world);
     json_t *file = !strcmp(key, "library")
                        ? json_pack("{s:{s:s, s:s}}", "world", "name", "checked", key, world)
                        : json_pack("{s:{s:s}}", "world", key, world);
     char *text = file ? json_dumps(file, JSON_COMPACT) : NULL;
     int rc = text ? rm_config_parse(experiment, "check-world", text, strlen(text), overrides, count,
-                                    error)
-                  : rm_fail(error, -EINVAL, "%s: is not UTF-8 text", world);
+                                    &error)
+                  : rm_fail(&error, -EINVAL, "%s: is not UTF-8 text", world);
     free(text);
     json_decref(file);
-    return rc;
+    if (rc)
+        fprintf(stderr, "%s\n", error.text);
+    return rc ? RM_CTL_BAD_CONFIGURATION : RM_CTL_OK;
 }
 
 /* One process's report; NULL with an error. */
@@ -277,8 +277,9 @@ int rm_ctl_check_world(const struct rm_ctl_arguments *given)
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     if (!experiment)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    if (configure(given, experiment, &error) ||
-        play_twice(experiment, (uint32_t)steps, patience_s, reports, &error)) {
+    if ((rc = configure(given, experiment)) != RM_CTL_OK) {
+        /* what is wrong was printed */
+    } else if (play_twice(experiment, (uint32_t)steps, patience_s, reports, &error)) {
         fprintf(stderr, "%s\n", error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
     } else {

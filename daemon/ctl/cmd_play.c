@@ -220,24 +220,6 @@ static int begin_show(const struct rm_ctl_arguments *given, struct show *s, doub
     return rc ? rc : number_of(given, "episodes", 1, EPISODES_MAX, episodes);
 }
 
-/* `more`: another --set, or NULL. */
-static int load(const struct rm_ctl_arguments *given, const char *more,
-                struct rm_experiment *experiment)
-{
-    struct rm_override overrides[RM_CTL_GIVEN_MAX + 1];
-    struct rm_error error = {""};
-    size_t count = 0;
-    for (size_t i = 0; i < given->given_count; i++)
-        if (!strcmp(given->given[i].option->name, "set"))
-            overrides[count++].text = given->given[i].value;
-    if (more)
-        overrides[count++].text = more;
-    if (rm_config_load(experiment, given->argument[0], overrides, count, &error) == 0)
-        return 0;
-    fprintf(stderr, "%s\n", error.text);
-    return RM_CTL_BAD_CONFIGURATION;
-}
-
 /* Those of --policy, or of the latest run. */
 static int find_policies(const struct rm_ctl_arguments *given, const struct rm_experiment *e,
                          struct files *files)
@@ -262,7 +244,7 @@ static int play_files(const struct rm_ctl_arguments *given, struct show *s,
                       struct rm_experiment *experiment, struct files *files, uint32_t episodes)
 {
     struct rm_error error = {""};
-    int rc = load(given, NULL, experiment);
+    int rc = rm_ctl_load(given, NULL, experiment);
     if (rc == 0)
         rc = find_policies(given, experiment, files);
     if (rc)
@@ -529,7 +511,7 @@ static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
 {
     json_t *result = NULL;
     int rc = given->argument[0]
-                 ? load(given, NULL, experiment)
+                 ? rm_ctl_load(given, NULL, experiment)
                  : rm_ctl_complain(RM_CTL_USAGE, "evaluate --policy: needs an experiment's FILE");
     if (rc == 0)
         rc = find_policies(given, experiment, files);
@@ -558,7 +540,7 @@ static int rank_files(const struct rm_ctl_arguments *given, struct show *s,
         rc = number_of(given, "queries", 1, INT_MAX, &queries);
     snprintf(ranking, sizeof ranking, "world.options.ranking=%.0f", corruptions);
     if (rc == 0)
-        rc = load(given, ranking, experiment);
+        rc = rm_ctl_load(given, ranking, experiment);
     if (rc == 0)
         rc = find_policies(given, experiment, files);
     if (rc == 0)

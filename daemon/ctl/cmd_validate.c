@@ -13,15 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t overrides_of(const struct rm_ctl_arguments *given, struct rm_override *overrides)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < given->given_count; i++)
-        if (!strcmp(given->given[i].option->name, "set"))
-            overrides[count++].text = given->given[i].value;
-    return count;
-}
-
 /* Bytes of a policy's rings over all actors. */
 static double ring_bytes(const struct rm_experiment *experiment, const struct rm_plan *plan,
                          uint32_t policy)
@@ -109,7 +100,6 @@ static void print_unused(void *user, const char *path, const char *words)
 
 int rm_ctl_validate(const struct rm_ctl_arguments *given)
 {
-    struct rm_override overrides[RM_CTL_GIVEN_MAX];
     struct rm_error error = {""};
     const char *file = given->argument[0];
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
@@ -117,11 +107,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     int rc = RM_CTL_OK;
     if (!experiment || !plan) {
         rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    } else if (rm_config_load(experiment, file, overrides, overrides_of(given, overrides),
-                              &error)) {
-        /* One error a line, each with its place, as compilers have them. */
-        fprintf(stderr, "%s\n", error.text);
-        rc = RM_CTL_BAD_CONFIGURATION;
+    } else if ((rc = rm_ctl_load(given, NULL, experiment)) != RM_CTL_OK) {
+        /* what is wrong was printed */
     } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
                rm_plan_make(plan, experiment, &error) ||
                rm_plan_check_from(plan, experiment, &error)) {

@@ -3,7 +3,7 @@
 #ifndef RM_DAEMON_CTL_COMMAND_H
 #define RM_DAEMON_CTL_COMMAND_H
 
-#include "shm/base/error.h"
+#include "config/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +79,14 @@ int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command
 /* The last value given for an option, or NULL; a flag's value is "". */
 const char *rm_ctl_value(const struct rm_ctl_arguments *arguments, const char *option);
 bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option);
+
+/* What --set gave, into overrides[RM_CTL_GIVEN_MAX]. Returns how many. */
+size_t rm_ctl_overrides(const struct rm_ctl_arguments *arguments, struct rm_override *overrides);
+
+/* The experiment of FILE, the first argument, with what --set gave and `more` (another KEY=VALUE,
+ * or NULL). Returns 0, or prints what is wrong and returns an enum rm_ctl_exit value. */
+int rm_ctl_load(const struct rm_ctl_arguments *arguments, const char *more,
+                struct rm_experiment *experiment);
 
 /* Calls `each` for the options of a command: its own, the shared ones, the common ones. */
 typedef void (*rm_ctl_option_fn)(void *user, const struct rm_ctl_option *option);

@@ -5,6 +5,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -92,17 +94,29 @@ int rm_find_sockets(struct rm_found **found, struct rm_error *error)
     return (int)list.count;
 }
 
-bool rm_find_alive(const char *socket_path)
+/* Whether a daemon listens there: 0, or negative errno; -EACCES and -EPERM: it does not listen to
+ * this user. */
+static int reach(const char *socket_path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return false;
-    int rc = connect(fd, (const struct sockaddr *)&address, sizeof address);
-    bool alive = rc == 0 || errno == EAGAIN || errno == EACCES || errno == EPERM;
+        return -errno;
+    int rc = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
     close(fd);
-    return alive;
+    return rc == -EAGAIN ? 0 : rc; /* its backlog is full */
+}
+
+static bool denies(int rc)
+{
+    return rc == -EACCES || rc == -EPERM;
+}
+
+bool rm_find_alive(const char *socket_path)
+{
+    const int rc = reach(socket_path);
+    return rc == 0 || denies(rc);
 }
 
 int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s)
@@ -133,6 +147,45 @@ static int find_named(char *socket, const char *name)
                            name);
 }
 
+/* Whom an experiment answers, by the owner of its socket's folder: "user U, group G". */
+static void owner_of(const char *socket, char *text, size_t size)
+{
+    struct stat folder;
+    char path[RM_SOCKET_PATH_MAX];
+    const char *end = strrchr(socket, '/');
+    snprintf(path, sizeof path, "%.*s", end ? (int)(end - socket) : 0, socket);
+    if (lstat(path, &folder) < 0) {
+        snprintf(text, size, "another user");
+        return;
+    }
+    const struct passwd *user = getpwuid(folder.st_uid);
+    const struct group *group = getgrgid(folder.st_gid);
+    char names[2][24];
+    snprintf(names[0], sizeof names[0], "%u", (unsigned)folder.st_uid);
+    snprintf(names[1], sizeof names[1], "%u", (unsigned)folder.st_gid);
+    snprintf(text, size, "user %s, group %s", user ? user->pw_name : names[0],
+             group ? group->gr_name : names[1]);
+}
+
+/* Appends a name to a list, with its owner in brackets where there is one to name. */
+static void add_name(char *list, size_t size, const char *name, const char *owner)
+{
+    const size_t used = strlen(list);
+    snprintf(list + used, size - used, "%s%s%s%s%s", used ? ", " : "", name, owner[0] ? " (" : "",
+             owner, owner[0] ? ")" : "");
+}
+
+static int complain_of_none(const char *others)
+{
+    if (!others[0])
+        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "no experiment is running");
+    return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,
+                           "no experiment of yours is running, but those of others: %s. An "
+                           "experiment answers its user, members of its group, and root (sudo)",
+                           others);
+}
+
+/* The only one that answers this user. */
 static int find_only(char *socket)
 {
     struct rm_found *found = NULL;
@@ -140,22 +193,25 @@ static int find_only(char *socket)
     int count = rm_find_sockets(&found, &error);
     if (count < 0)
         return rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
-    int alive = 0;
-    char names[512] = "";
+    int open = 0;
+    char names[512] = "", others[512] = "", owner[128];
     for (int i = 0; found && i < count; i++) {
-        if (!rm_find_alive(found[i].socket))
-            continue;
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", alive ? ", " : "", found[i].name);
-        if (alive++ == 0)
+        const int rc = reach(found[i].socket);
+        if (rc == 0 && open++ == 0)
             memcpy(socket, found[i].socket, sizeof found[i].socket);
+        if (rc == 0) {
+            add_name(names, sizeof names, found[i].name, "");
+        } else if (denies(rc)) {
+            owner_of(found[i].socket, owner, sizeof owner);
+            add_name(others, sizeof others, found[i].name, owner);
+        }
     }
     free(found);
-    if (alive == 0)
-        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "no experiment is running");
-    if (alive > 1)
+    if (open == 0)
+        return complain_of_none(others);
+    if (open > 1)
         return rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "%d experiments are running, name one of: %s",
-                               alive, names);
+                               open, names);
     return 0;
 }
 
@@ -178,5 +234,13 @@ int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *gi
     }
     struct rm_error error = {""};
     rc = rm_ctl_client_open(client, explicit ? explicit : socket, timeout_ns, &error);
+    if (denies(rc)) {
+        char owner[128];
+        owner_of(explicit ? explicit : socket, owner, sizeof owner);
+        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,
+                               "%s: this experiment (%s) answers its user, members of its group, "
+                               "and root (sudo)",
+                               explicit ? explicit : socket, owner);
+    }
     return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text) : 0;
 }

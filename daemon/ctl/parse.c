@@ -2,7 +2,7 @@
  * order; "--" ends the options. */
 #include "daemon/ctl/command.h"
 
-#include "config/config.h"
+#include "daemon/ctl/exit_code.h"
 
 #include <errno.h>
 #include <string.h>
@@ -131,4 +131,29 @@ const char *rm_ctl_value(const struct rm_ctl_arguments *arguments, const char *o
 bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option)
 {
     return rm_ctl_value(arguments, option) != NULL;
+}
+
+size_t rm_ctl_overrides(const struct rm_ctl_arguments *arguments, struct rm_override *overrides)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < arguments->given_count; i++)
+        if (!strcmp(arguments->given[i].option->name, "set"))
+            overrides[count++].text = arguments->given[i].value;
+    return count;
+}
+
+int rm_ctl_load(const struct rm_ctl_arguments *arguments, const char *more,
+                struct rm_experiment *experiment)
+{
+    struct rm_override overrides[RM_CTL_GIVEN_MAX + 1];
+    struct rm_error error = {""};
+    size_t count = rm_ctl_overrides(arguments, overrides);
+    if (more)
+        overrides[count++].text = more;
+    const int rc = rm_config_load(experiment, arguments->argument[0], overrides, count, &error);
+    if (rc == 0)
+        return RM_CTL_OK;
+    /* One error a line, each with its place, as compilers have them. */
+    fprintf(stderr, "%s\n", error.text);
+    return rc == -EINVAL ? RM_CTL_BAD_CONFIGURATION : RM_CTL_FAILED;
 }

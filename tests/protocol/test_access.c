@@ -1,6 +1,7 @@
 /* Who may do what on the control socket: root and the daemon's own user all, members of its group
  * operate, whether that is their first group or one that they were added to; whoever else can
  * connect sees. Clients of other users are processes that give up being root. */
+#include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/find.h"
 #include "daemon/place.h"
 #include "tests/support/daemon.h"
@@ -138,6 +139,58 @@ static void those_of_others_are_found_all_the_same(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* ringctl, as that user with the experiment's sockets: its exit code, with what it says in `text`.
+ */
+static int asks(uid_t user, const char *name, char *text, size_t bytes)
+{
+    char sockets[128];
+    int channel[2], status;
+    assert_int_equal(pipe(channel), 0);
+    snprintf(sockets, sizeof sockets, "%s/sockets", d.home);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char *line[] = {"ringctl", "status", (char *)name, NULL};
+        if (setenv("RINGMASTER_RUNTIME_DIR", sockets, 1) < 0 || setgroups(0, NULL) < 0 ||
+            setgid(user) < 0 || setuid(user) < 0 || dup2(channel[1], STDOUT_FILENO) < 0 ||
+            dup2(channel[1], STDERR_FILENO) < 0)
+            _exit(99);
+        close(channel[0]);
+        close(channel[1]);
+        const int code = rm_ctl_main(name ? 3 : 2, line);
+        _exit(fflush(NULL) ? 98 : code);
+    }
+    close(channel[1]);
+    size_t used = 0;
+    for (ssize_t n; (n = read(channel[0], text + used, bytes - 1 - used)) > 0;)
+        used += (size_t)n;
+    text[used] = '\0';
+    close(channel[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Who may not ask is told what runs, for whom, and who may ask. */
+static void those_of_others_are_named(void **state)
+{
+    (void)state;
+    static const char who[] = "answers its user, members of its group, and root (sudo)";
+    char own[192], text[16384], whose[512];
+    snprintf(own, sizeof own, "%s/sockets/%s", d.home, d.name);
+    snprintf(whose, sizeof whose, "%s (user root, group root)", d.name);
+    assert_int_equal(chmod(own, 0750), 0);
+    assert_int_equal(asks(STRANGER, NULL, text, sizeof text), RM_CTL_NO_EXPERIMENT);
+    if (!strstr(text, "no experiment of yours is running") || !strstr(text, whose) ||
+        !strstr(text, who))
+        fail_msg("%s", text);
+    assert_int_equal(asks(STRANGER, d.name, text, sizeof text), RM_CTL_NO_EXPERIMENT);
+    if (!strstr(text, "(user root, group root)") || !strstr(text, who))
+        fail_msg("%s", text);
+    assert_int_equal(chmod(own, 0755), 0);
+    assert_int_equal(asks(STRANGER, NULL, text, sizeof text), RM_CTL_OK);
+}
+
 /* Below /tmp anybody may have made the directory first: its owner, or root, must be trusted. */
 static int takes_a_place_below(const char *path)
 {
@@ -188,6 +241,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(members_operate),
         cmocka_unit_test(others_see),
         cmocka_unit_test(those_of_others_are_found_all_the_same),
+        cmocka_unit_test(those_of_others_are_named),
         cmocka_unit_test(directories_of_root_are_trusted),
     };
     return cmocka_run_group_tests(tests, start, end);

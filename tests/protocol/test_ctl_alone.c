@@ -1,6 +1,7 @@
 /* ringctl where no experiment runs: usage, help, and what it knows of configurations and worlds by
  * itself. */
 #include "daemon/ctl/exit_code.h"
+#include "daemon/daemon.h"
 #include "tests/support/program.h"
 #include "tests/support/unit.h"
 
@@ -76,7 +77,6 @@ static void configurations_are_judged(void **state)
     assert_int_equal(RUN("validate", "config/small.json", "--set", "world.name=carpole"),
                      RM_CTL_BAD_CONFIGURATION);
     SAYS("cartpole");
-    assert_int_equal(RUN("validate", "/nonexistent.json"), RM_CTL_BAD_CONFIGURATION);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     static const char broken[] = "{\n  \"nam\": \"x\"\n}\n";
@@ -121,11 +121,37 @@ static void schemas_are_json_and_markdown(void **state)
     assert_int_equal(strncmp(program.out, "# ", 2), 0);
 }
 
-static void run_needs_a_readable_file(void **state)
+static void a_file_must_be_readable(void **state)
 {
+    static const char *const commands[] = {"run", "validate", "play", "check-world"};
     (void)state;
-    assert_int_equal(RUN("run", "/nonexistent.json"), RM_CTL_FAILED);
-    SAYS("/nonexistent.json: No such file");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        assert_int_equal(RUN(commands[i], "/nonexistent.json"), RM_CTL_FAILED);
+        SAYS("/nonexistent.json: No such file");
+    }
+    assert_int_equal(RUN("validate", "config"), RM_CTL_FAILED);
+    SAYS("config: Is a directory");
+}
+
+/* What the world or the networks refuse is not known by a line of the file. */
+static void what_a_world_refuses_names_the_file(void **state)
+{
+    static const struct {
+        const char *setting, *words;
+    } cases[] = {
+        {"world.name=carpole", "config/small.json: there is no built-in world 'carpole'"},
+        {"world.options.lenght=1", "config/small.json: world.options.lenght: the world"},
+        {"policy.from=/nonexistent", "config/small.json: policy.from"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(RUN("validate", "config/small.json", "--set", cases[i].setting),
+                         RM_CTL_BAD_CONFIGURATION);
+        SAYS(cases[i].words);
+        assert_int_equal(RUN("run", "config/small.json", "--set", cases[i].setting),
+                         RM_DAEMON_USAGE);
+        SAYS(cases[i].words);
+    }
 }
 
 int main(void)
@@ -136,7 +162,8 @@ int main(void)
         cmocka_unit_test(configurations_are_judged),
         cmocka_unit_test(worlds_are_shown),
         cmocka_unit_test(schemas_are_json_and_markdown),
-        cmocka_unit_test(run_needs_a_readable_file),
+        cmocka_unit_test(a_file_must_be_readable),
+        cmocka_unit_test(what_a_world_refuses_names_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,9 @@ void rm_option_fallback_text(const struct rm_env_option_doc *doc, char *text, si
 
 /* --- values ----------------------------------------------------------------------------------- */
 
+#define LINES_MAX                                                                                  \
+    (RM_ERROR_TEXT - 160) /* of one message; the rest is for what is put around them */
+
 struct reading {
     struct rm_options *options;
     const char *name; /* the world's */
@@ -77,6 +80,14 @@ struct reading {
     const char *directory;
     size_t values, texts, paths; /* used so far */
 };
+
+/* "red, green, blue", as far as it fits. */
+static void list_words(const char *const *words, char *text, size_t size)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; words[i] && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
+}
 
 static const struct rm_env_option_doc *find_doc(const struct reading *r, const char *key,
                                                 struct rm_error *error)
@@ -93,18 +104,12 @@ static const struct rm_env_option_doc *find_doc(const struct reading *r, const c
         return NULL;
     }
     const char *nearest = rm_nearest(key, keys);
+    char all[512] = "";
+    list_words(keys, all, sizeof(all));
     rm_fail(error, -EINVAL, "world.options.%s: the world '%s' has no such option%s%s%s", key,
-            r->name, nearest ? "; the nearest is '" : "", nearest ? nearest : "",
+            r->name, nearest ? "; the nearest is '" : "; it has ", nearest ? nearest : all,
             nearest ? "'" : "");
     return NULL;
-}
-
-/* "red, green, blue", as far as it fits. */
-static void list_words(const char *const *words, char *text, size_t size)
-{
-    size_t used = 0;
-    for (uint32_t i = 0; words[i] && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", words[i]);
 }
 
 static int take_number(struct reading *r, const struct rm_env_option_doc *doc, const json_t *value,
@@ -250,8 +255,8 @@ int rm_options_read(struct rm_options *options, const char *name,
 {
     struct reading r = {
         .options = options, .name = name, .docs = docs, .directory = config->directory};
-    char lines[RM_ERROR_TEXT] = "";
-    size_t used = 0;
+    char lines[LINES_MAX] = "", tail[40] = "";
+    size_t used = 0, more = 0;
     const char *key;
     json_t *value;
 
@@ -265,17 +270,22 @@ int rm_options_read(struct rm_options *options, const char *name,
     {
         struct rm_error one;
         const int rc = take_option(&r, key, value, &one);
-        if (rc == 0 || used >= sizeof(lines))
+        if (rc == 0)
             continue;
         first = first ? first : rc;
         rm_utf8_repair(one.text);
-        used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s%s", used ? "\n" : "",
-                                 one.text);
+        if (more || (used && used + strlen(one.text) + 2 > sizeof(lines)))
+            more++;
+        else /* of the first only what fits */
+            used += (size_t)snprintf(lines + used, sizeof(lines) - used, "%s%s", used ? "\n" : "",
+                                     one.text);
     }
     if (first == 0)
         return 0;
     rm_options_free(options);
-    return rm_fail(error, first, "%s", lines);
+    if (more)
+        snprintf(tail, sizeof(tail), "\n... and %zu more", more);
+    return rm_fail(error, first, "%s%s", lines, tail);
 }
 
 void rm_options_free(struct rm_options *options)

@@ -1,6 +1,7 @@
 /* options.c: a world gets numbers, words, paths and lists as its table declares them, and one
  * message has all errors; in this process, and in a confined process that ringctl starts for a file
  * in a folder of its own. */
+#include "actor/worlds/options.h"
 #include "tests/support/batch.h"
 #include "tests/support/unit.h"
 
@@ -127,6 +128,60 @@ static void what_is_wrong_is_said(void **state)
     assert_null(strstr(error.text, "level"));
 }
 
+/* Appends what an option refuses: a number that is out of range, or no text. */
+static void add_bad(char *json, size_t size, const struct rm_env_option_doc *doc)
+{
+    const size_t used = strlen(json);
+    snprintf(json + used, size - used, "%s\"%s\": %s", used > 1 ? ", " : "", doc->key,
+             rm_option_is_number(doc) ? "1e300" : "-0.5");
+}
+
+/* One message has a line for each option, or says how many more there are. */
+static void lists_all(const char *world, const struct rm_env_option_doc *docs, const char *text)
+{
+    unsigned lines = 1, more = 0, rows = 0, named = 0;
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    const char *tail = strstr(text, "\n... and ");
+    if (tail) {
+        assert_int_equal(sscanf(tail, "\n... and %u more", &more), 1);
+        lines--;
+    }
+    for (; docs && docs[rows].key; rows++) {
+        char words[128];
+        snprintf(words, sizeof words, "world.options.%s %s", docs[rows].key,
+                 rm_option_is_number(&docs[rows]) ? "is " : "should be a text between quotes");
+        named += strstr(text, words) != NULL;
+    }
+    if (lines != named || named + more != rows || (more && strlen(text) < RM_ERROR_TEXT / 2))
+        fail_msg("%s: %u of %u options are named, %u more are told of:\n%s", world, named, rows,
+                 more, text);
+}
+
+/* All options of each built-in world at once. */
+static void errors_of_built_in_worlds_come_at_once(void **state)
+{
+    (void)state;
+    for (size_t w = 0; rm_builtin_worlds[w]; w++) {
+        const struct rm_env_option_doc *docs = rm_builtin_worlds[w]->options;
+        const char *name = rm_builtin_worlds[w]->name;
+        static struct rm_world_config config;
+        struct rm_world world;
+        struct rm_error error = {""};
+        struct rm_env *env;
+        if (!docs || !docs[0].key)
+            continue;
+        config = (struct rm_world_config){.options = "{"};
+        for (size_t i = 0; docs[i].key; i++)
+            add_bad(config.options, sizeof config.options - 1, &docs[i]);
+        strcat(config.options, "}");
+        assert_int_equal(rm_world_open(&world, name, "", &error), 0);
+        assert_true(rm_world_create(&world, &config, 1, 0, 1, &env, &error) < 0);
+        lists_all(name, docs, error.text);
+        rm_world_close(&world);
+    }
+}
+
 /* --- by ringctl ------------------------------------------------------------------------------- */
 
 /* ringctl's exit code, and all that it prints. */
@@ -195,6 +250,27 @@ static void options_are_shown(void **state)
     expect(0, "list of words", "envs frozenlake");
 }
 
+/* FrozenLake with a reward that is none, one out of range, Gymnasium's name for them, and a map
+ * that is no list of rows: one run of ringctl says it all, with the file before each. */
+static void errors_of_a_file_come_at_once(void **state)
+{
+    static const char *const lines[] = {
+        "reward_goal should be a number, but is \"high\"",
+        "reward_hole is 10000000, must be -1000000..1000000 (reward of falling into a hole)",
+        "reward_schedule: the world 'frozenlake' has no such option; the nearest is 'reward_hole'",
+        "desc[1] should be a text between quotes, but is 1222"};
+    (void)state;
+    write_file("lake.json",
+               "{\"world\": {\"name\": \"frozenlake\", \"options\": {\"reward_goal\": \"high\", "
+               "\"reward_hole\": 1e7, \"reward_schedule\": [1, 0, 0], \"reward_ice\": -0.5, "
+               "\"desc\": [\"SFFG\", 1222]}}}");
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char words[400];
+        snprintf(words, sizeof words, "%s/lake.json: world.options.%s\n", folder, lines[i]);
+        expect(4, words, "validate %s/lake.json", folder);
+    }
+}
+
 /* evaluation.options: the same world with others, which must show and take the same. */
 static void evaluations_have_their_own(void **state)
 {
@@ -242,9 +318,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_arrives),         cmocka_unit_test(what_is_wrong_is_said),
-        cmocka_unit_test(paths_begin_at_the_file),    cmocka_unit_test(options_are_shown),
+        cmocka_unit_test(every_type_arrives),
+        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(paths_begin_at_the_file),
+        cmocka_unit_test(options_are_shown),
         cmocka_unit_test(evaluations_have_their_own),
+        cmocka_unit_test(errors_of_built_in_worlds_come_at_once),
+        cmocka_unit_test(errors_of_a_file_come_at_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

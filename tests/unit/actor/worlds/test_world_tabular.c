@@ -303,7 +303,9 @@ static void test_refusals(void **unused)
         {"desc=[\"SF\",1222]", "desc[1] should be a text between quotes, but is 1222"},
         {"slippery=\"no\"", "slippery should be a number, but is \"no\""},
         {"size=[4]", "size should be one whole number, but is a list"},
-        {"row_1=1222", "'frozenlake' has no such option"},
+        {"row_1=1222",
+         "'frozenlake' has no such option; it has size, slippery, success, max_steps, "
+         "reward_goal, reward_hole, reward_ice, desc"},
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
         struct rm_world world;

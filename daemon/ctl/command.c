@@ -142,6 +142,23 @@ static const struct rm_ctl_option stop_options[] = {
     END,
 };
 
+static const struct rm_ctl_option logs_options[] = {
+    {"follow", NULL, "Prints what comes as well, until the run ends (-f).", RM_COMPLETE_NOTHING,
+     false},
+    {"lines", "N", "Begins with the last N lines instead of the first.", RM_COMPLETE_NOTHING,
+     false},
+    {"worker", "WORKER",
+     "Prints only what a worker said or what happened to it, such as actor-0; a role, such as "
+     "actor, "
+     "means all workers of it.",
+     RM_COMPLETE_NOTHING, false},
+    {"socket", "PATH", "Reads the log of the experiment that listens there, whatever its name.",
+     RM_COMPLETE_FILE, false},
+    {"timeout", "SECONDS", "Waits that long for an answer (default 10); 0 waits for ever.",
+     RM_COMPLETE_NOTHING, false},
+    END,
+};
+
 #define NAME_ARGUMENT                                                                              \
     {                                                                                              \
         "NAME", true, RM_COMPLETE_NAME                                                             \
@@ -303,6 +320,13 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_events},
+    {.name = "logs",
+     .summary = "print the log of a run",
+     .text = "Prints log.txt of the run's directory: the journal of the run, and what its workers "
+             "print. A run that has ended is meant by its experiment's file, or by its directory.",
+     .arguments = {NAME_ARGUMENT},
+     .options = logs_options,
+     .run = rm_ctl_logs},
     {.name = "top",
      .summary = "full-screen live view",
      .text = "Shows progress, agents and where each worker's time goes. Keys: q quits, p pauses "

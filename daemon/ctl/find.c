@@ -1,11 +1,13 @@
 #include "daemon/ctl/find.h"
 
+#include "config/config.h"
 #include "daemon/ctl/exit_code.h"
 #include "shm/base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,4 +245,50 @@ int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *gi
                                explicit ? explicit : socket, owner);
     }
     return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text) : 0;
+}
+
+static int run_of_file(char *path, const char *file)
+{
+    struct rm_experiment *e = malloc(sizeof *e);
+    struct rm_error error = {""};
+    if (!e)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    int rc = RM_CTL_OK;
+    if (rm_config_load(e, file, NULL, 0, &error)) {
+        rc = rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "%s", error.text);
+    } else {
+        snprintf(path, PATH_MAX, "%s/%s/latest", e->run.directory, e->name);
+        if (access(path, F_OK) < 0)
+            rc = rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "there is no run of %s in %s", e->name,
+                                 e->run.directory);
+    }
+    free(e);
+    return rc;
+}
+
+int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_arguments *given)
+{
+    const char *name = given->argument[0];
+    struct rm_error error = {""};
+    json_t *reply = NULL;
+    struct stat is;
+    client->fd = -1;
+    if (name && !rm_ctl_value(given, "socket") && strpbrk(name, "/.") && stat(name, &is) == 0) {
+        if (!S_ISDIR(is.st_mode))
+            return run_of_file(path, name);
+        snprintf(path, PATH_MAX, "%s", name);
+        return 0;
+    }
+    int rc = rm_find_open(client, given);
+    if (rc)
+        return rc;
+    rc = rm_ctl_client_call(client, "status", NULL, &reply, &error);
+    if (rc) {
+        rm_ctl_client_close(client);
+        return rm_ctl_complain(rm_ctl_client_exit_code(rc), "status: %s", error.text);
+    }
+    const char *directory = json_string_value(json_object_get(reply, "run_directory"));
+    snprintf(path, PATH_MAX, "%s", directory ? directory : "");
+    json_decref(reply);
+    return 0;
 }

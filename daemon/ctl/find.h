@@ -22,6 +22,12 @@ bool rm_find_alive(const char *socket);
  * Returns 0, or prints the reason and returns an enum rm_ctl_exit value. */
 int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given);
 
+/* The directory of the run that the command line means, into `path` of PATH_MAX bytes: that of a
+ * running experiment, to which *client is then open; or of the latest run of an experiment's FILE,
+ * or a run's directory, and client->fd is -1. Returns 0, or prints the reason and returns an enum
+ * rm_ctl_exit value. */
+int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_arguments *given);
+
 /* --timeout in nanoseconds (0 = none) into *timeout_ns; `fallback_s` when it is not given.
  * Returns 0, or prints the reason and returns RM_CTL_USAGE. */
 int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s);

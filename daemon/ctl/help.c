@@ -3,40 +3,34 @@
 #include "config/config.h"
 #include "daemon/ctl/exit_code.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
-#define TEXT_WIDTH 78
+#define TEXT_WIDTH    79
+#define OPTION_COLUMN 22
 
-/* Fills lines up to TEXT_WIDTH; paragraphs are separated by an empty line. */
-static void wrap(FILE *out, const char *text, int indent)
+/* Fills lines up to TEXT_WIDTH from `column` on, where the first line already is; the others begin
+ * at `indent`. Paragraphs are separated by an empty line. */
+static void wrap(FILE *out, const char *text, int indent, int column)
 {
-    int column = 0;
-    while (*text) {
+    bool begun = false;
+    for (; *text; text += strspn(text, " ")) {
         if (*text == '\n') {
-            if (text[1] == '\n') {
-                fprintf(out, "\n\n");
-                column = 0;
-            }
+            fprintf(out, text[1] == '\n' ? "\n\n%*s" : "", indent, "");
+            begun = begun && text[1] != '\n';
+            column = begun ? column : indent;
             text++;
             continue;
         }
-        int length = (int)strcspn(text, " \n");
-        if (length == 0) {
-            text++;
-            continue;
+        const int length = (int)strcspn(text, " \n");
+        if (begun && column + 1 + length > TEXT_WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+            begun = false;
         }
-        if (column > indent && column + 1 + length > TEXT_WIDTH) {
-            fputc('\n', out);
-            column = 0;
-        }
-        if (column == 0)
-            column = fprintf(out, "%*s", indent, "");
-        else
-            column += fprintf(out, " ");
-        if (column == 1 && indent == 0)
-            column = 0;
-        column += fprintf(out, "%.*s", length, text);
+        column += fprintf(out, "%s%.*s", begun ? " " : "", length, text);
+        begun = true;
         text += length;
     }
     fputc('\n', out);
@@ -51,28 +45,26 @@ static void write_usage(FILE *out, const struct rm_ctl_command *command)
     fputc('\n', out);
 }
 
+/* A name and, from OPTION_COLUMN on, what it means. */
 static void print_option(void *user, const struct rm_ctl_option *option)
 {
     FILE *out = user;
-    fprintf(out, "  --%s%s%s\n", option->name, option->value ? " " : "",
-            option->value ? option->value : "");
-    wrap(out, option->doc, 6);
+    int column = fprintf(out, "  --%s%s%s  ", option->name, option->value ? " " : "",
+                         option->value ? option->value : "");
+    column += fprintf(out, "%*s", column < OPTION_COLUMN ? OPTION_COLUMN - column : 0, "");
+    wrap(out, option->doc, OPTION_COLUMN, column);
 }
 
 static void print_overview(FILE *out)
 {
     fprintf(out, "Usage: ringctl COMMAND [OPTION]... [ARGUMENT]...\n"
-                 "Runs, watches and steers experiments.\n\nCommands:\n");
+                 "Runs, watches and steers experiments.\n\n");
     for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
         if (!c->hidden)
             fprintf(out, "  %-14s%s\n", c->name, c->summary);
     fprintf(out, "\nA command that takes [NAME] means the only running experiment when none is "
-                 "named.\n\nExit codes:\n");
-    for (int i = 0; i < RM_CTL_EXIT_COUNT; i++) {
-        fprintf(out, "  %d\n", i);
-        wrap(out, rm_ctl_exit_docs[i], 6);
-    }
-    fprintf(out, "\n'ringctl COMMAND --help' explains a command; ringctl(1) has it all.\n");
+                 "named.\n'ringctl COMMAND --help' explains a command; ringctl(1) has it all, exit "
+                 "codes too.\n");
 }
 
 /* NULL: of ringctl itself */
@@ -84,10 +76,10 @@ static void write_help(FILE *out, const struct rm_ctl_command *command)
     }
     fprintf(out, "Usage: ");
     write_usage(out, command);
-    fprintf(out, "\nringctl %s: %s.\n", command->name, command->summary);
+    fprintf(out, "%c%s.\n", toupper(command->summary[0]), command->summary + 1);
     if (command->text) {
         fputc('\n', out);
-        wrap(out, command->text, 0);
+        wrap(out, command->text, 0, 0);
     }
     fprintf(out, "\nOptions:\n");
     rm_ctl_each_option(command, print_option, out);

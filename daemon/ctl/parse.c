@@ -1,5 +1,6 @@
-/* Parses a command line by the table: --option VALUE, --option=VALUE, flags, and arguments in any
- * order; "--" ends the options. */
+/* Parses a command line by the table: --option VALUE, --option=VALUE, flags (also by their first
+ * letter, -f, where no other flag begins with it), and arguments in any order; "--" ends the
+ * options. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"
@@ -70,6 +71,24 @@ static int take_option(struct rm_ctl_arguments *arguments, const char *word, int
     return 0;
 }
 
+/* "-f": the command's only option that begins with this letter. NULL: there is none, or more. */
+static void match_letter(void *user, const struct rm_ctl_option *option)
+{
+    struct lookup *l = user;
+    if (option->name[0] != l->name[0] || option->value)
+        return;
+    l->found = l->count++ ? NULL : option;
+}
+
+static const char *option_of_letter(const struct rm_ctl_command *command, const char *word)
+{
+    struct lookup l = {.name = word + 1};
+    if (word[2])
+        return NULL;
+    rm_ctl_each_option(command, match_letter, &l);
+    return l.found ? l.found->name : NULL;
+}
+
 /* Fills the table's arguments from the words given: those that must be there get theirs, what is
  * left goes to optional ones, in order. So `set KEY=VALUE` and `set NAME KEY=VALUE` both work. */
 static int place(struct rm_ctl_arguments *arguments, const char *const *words, size_t count,
@@ -105,14 +124,12 @@ int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command
     for (int i = 0; i < argc; i++) {
         if (options && !strcmp(argv[i], "--")) {
             options = false;
-        } else if (options && !strcmp(argv[i], "-h")) {
-            arguments->help = true;
-        } else if (options && !strncmp(argv[i], "--", 2)) {
-            int rc = take_option(arguments, argv[i] + 2, argc, argv, &i, error);
+        } else if (options && argv[i][0] == '-' && argv[i][1]) {
+            const char *name = argv[i][1] == '-' ? argv[i] + 2 : option_of_letter(command, argv[i]);
+            int rc = name ? take_option(arguments, name, argc, argv, &i, error)
+                          : rm_fail(error, -EINVAL, "%s has no option %s", command->name, argv[i]);
             if (rc)
                 return rc;
-        } else if (options && argv[i][0] == '-' && argv[i][1]) {
-            return rm_fail(error, -EINVAL, "%s has no option %s", command->name, argv[i]);
         } else if (count <= RM_CTL_ARGUMENTS_MAX) {
             words[count++] = argv[i];
         }

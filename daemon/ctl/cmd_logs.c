@@ -1,0 +1,104 @@
+#include "daemon/ctl/command.h"
+
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/find.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOLLOW_MS 200
+
+struct logs {
+    FILE *file;
+    const char *worker; /* NULL: all lines */
+    char *line;         /* getline's */
+    size_t room;
+};
+
+/* "TIME LEVEL WORKER: text". A role stands for all of its workers: "actor" for "actor-0". */
+static bool of_worker(const char *line, const char *worker)
+{
+    const size_t length = strlen(worker);
+    const char *text = line + strcspn(line, " ");
+    text += strspn(text, " ");
+    text += strcspn(text, " ");
+    text += strspn(text, " ");
+    return strncmp(text, worker, length) == 0 && (text[length] == ':' || text[length] == '-');
+}
+
+/* The next whole line that is wanted, or NULL. Goes back to the beginning of one that is not
+ * whole: the daemon is still writing it. */
+static const char *next_line(struct logs *l)
+{
+    for (;;) {
+        const long began = ftell(l->file);
+        const ssize_t length = getline(&l->line, &l->room, l->file);
+        if (length <= 0 || l->line[length - 1] != '\n') {
+            clearerr(l->file);
+            fseek(l->file, began, SEEK_SET);
+            return NULL;
+        }
+        if (!l->worker || of_worker(l->line, l->worker))
+            return l->line;
+    }
+}
+
+static void print_rest(struct logs *l, uint64_t skip)
+{
+    for (const char *line; (line = next_line(l)); skip -= skip > 0)
+        if (!skip)
+            fputs(line, stdout);
+}
+
+/* How many of the wanted lines stand before the last `most`. */
+static uint64_t lines_before(struct logs *l, uint64_t most)
+{
+    uint64_t count = 0;
+    while (next_line(l))
+        count++;
+    rewind(l->file);
+    return count > most ? count - most : 0;
+}
+
+/* Until the daemon closes the connection, or the reader of standard output is gone. */
+static void follow(struct logs *l, int fd)
+{
+    struct pollfd daemon = {.fd = fd, .events = POLLRDHUP};
+    struct pollfd reader = {.fd = fileno(stdout)};
+    bool ended = false;
+    while (!ended && fflush(stdout) == 0) {
+        ended = poll(&daemon, 1, FOLLOW_MS) > 0;
+        if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))
+            return;
+        print_rest(l, 0);
+    }
+}
+
+int rm_ctl_logs(const struct rm_ctl_arguments *given)
+{
+    struct rm_ctl_client client;
+    char path[PATH_MAX], name[PATH_MAX + 16], *end = NULL;
+    const char *lines = rm_ctl_value(given, "lines");
+    const uint64_t most = lines ? strtoull(lines, &end, 10) : 0;
+    if (lines && (end == lines || *end || *lines == '-'))
+        return rm_ctl_complain(RM_CTL_USAGE, "--lines \"%s\": give a number of lines", lines);
+    int rc = rm_find_run(path, &client, given);
+    if (rc)
+        return rc;
+    snprintf(name, sizeof name, "%s/log.txt", path);
+    struct logs l = {.file = fopen(name, "re"), .worker = rm_ctl_value(given, "worker")};
+    if (l.file) {
+        print_rest(&l, lines ? lines_before(&l, most) : 0);
+        if (rm_ctl_flag(given, "follow"))
+            follow(&l, client.fd);
+        fclose(l.file);
+    } else {
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", name, strerror(errno));
+    }
+    free(l.line);
+    rm_ctl_client_close(&client);
+    return rc;
+}

@@ -12,9 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDING_MS  1  /* between two checks, while workers hold */
-#define LOOK_MS     20 /* between two checks, while workers work */
-#define HOLD_MAX_NS (120 * RM_NS_PER_S)
+#define HOLDING_MS 1  /* between two checks, while workers hold */
+#define LOOK_MS    20 /* between two checks, while workers work */
+
+/* Workers hold at the latest so long after a learner's latest turn, and so long after they were
+ * asked to: a rollout may have turns of a minute each, and a world may damage the count of turns.
+ */
+#define TURN_MAX_NS (120 * RM_NS_PER_S)
+#define HOLD_MAX_NS (1800 * RM_NS_PER_S)
 
 enum event {
     EVENT_ASKED = 0, /* checkpoint number `asked` was requested */
@@ -192,12 +197,26 @@ static const char *lost_worker(const struct rm_checkpointer *c, bool *back)
     return "a worker died and was restarted";
 }
 
-static bool all_hold(const struct rm_checkpointer *c)
+/* The first worker that does not hold yet, or NULL. */
+static const struct rm_board_worker *who_works(const struct rm_checkpointer *c)
 {
-    for (uint32_t i = 0; i < participants(c); i++)
-        if (RM_SEE(&c->spec.session->board.workers[i].checkpoint_held) != c->number)
-            return false;
-    return true;
+    for (uint32_t i = 0; i < participants(c); i++) {
+        const struct rm_board_worker *slot = &c->spec.session->board.workers[i];
+        if (RM_SEE(&slot->checkpoint_held) != c->number)
+            return slot;
+    }
+    return NULL;
+}
+
+static uint64_t learner_turns(const struct rm_checkpointer *c)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < participants(c); i++) {
+        const struct rm_board_worker *slot = &c->spec.session->board.workers[i];
+        if (RM_PEEK(&slot->role) == RM_ROLE_LEARNER)
+            all += RM_PEEK(&slot->turns);
+    }
+    return all;
 }
 
 /* Have all workers written their parts? A worker that reported it once counts, even if its world
@@ -320,10 +339,19 @@ static void look_at_holding(struct rm_checkpointer *c, uint64_t now)
 {
     if (give_up_if_lost(c, now))
         return;
-    if (all_hold(c))
+    const struct rm_board_worker *who = who_works(c);
+    const uint64_t turns = learner_turns(c);
+    if (turns != c->turns)
+        c->turned_ns = now;
+    c->turns = turns;
+    if (!who) {
         fire(c, EVENT_WORKERS);
-    else if (now - c->held_from_ns > HOLD_MAX_NS)
-        give_up_because(c, "not all workers came to the end of a turn", false);
+    } else if (now - c->turned_ns > TURN_MAX_NS || now - c->held_from_ns > HOLD_MAX_NS) {
+        char text[128];
+        snprintf(text, sizeof text, "%s did not come to the end of its turn within %llu s",
+                 who->name, (unsigned long long)((now - c->held_from_ns) / RM_NS_PER_S));
+        give_up_because(c, text, false);
+    }
 }
 
 static void look_at_parts(struct rm_checkpointer *c, uint64_t now)
@@ -482,7 +510,8 @@ static void begin(struct rm_checkpointer *c)
 
 static void hold(struct rm_checkpointer *c)
 {
-    c->held_from_ns = rm_now_ns();
+    c->held_from_ns = c->turned_ns = rm_now_ns();
+    c->turns = learner_turns(c);
     c->starts = starts(c);
     memset(c->written, 0, sizeof c->written);
     rm_duty_hold_all(run_of(c), c->number);
@@ -733,6 +762,7 @@ void rm_checkpointer_tick(struct rm_checkpointer *c, uint64_t now_ns)
 void rm_checkpointer_away(struct rm_checkpointer *c, uint64_t away_ns)
 {
     c->held_from_ns += away_ns;
+    c->turned_ns += away_ns;
     c->end_by_ns += away_ns;
 }
 

@@ -96,6 +96,8 @@ struct rm_checkpointer {
     uint64_t end_by_ns; /* deadline after which `after` is done without it */
     uint64_t due_ns;    /* time of the next one by interval; 0 = unknown */
     uint64_t held_from_ns, held_until_ns;
+    uint64_t turns, turned_ns;          /* while workers are to hold: turns of learners, and when
+                                         * their number was last seen to grow */
     uint64_t opened_ns;                 /* when this daemon opened it */
     struct rm_checkpoint_facts opened;  /* the board's numbers then */
     uint64_t starts;                    /* starts of actors' and learners' processes when it

@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "shm/atomic.h"
+#include "shm/base/clock.h"
 #include "shm/layout.h"
 #include "tests/support/daemon.h"
 #include "tests/support/session.h"
@@ -213,6 +214,58 @@ static void a_death_gives_it_up(void **state)
     assert_non_null(strstr(c.why, "died"));
 }
 
+/* A learner may be within a rollout of many long updates: it is waited for as long as it makes
+ * them. */
+static void a_learner_within_a_rollout_is_waited_for(void **state)
+{
+    struct rm_board_worker *learner = &session.board.workers[workers() - 1];
+    (void)state;
+    assert_int_equal(RM_PEEK(&learner->role), RM_ROLE_LEARNER);
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    for (int minutes = 0; minutes < 20; minutes += 2) {
+        c.held_from_ns -= 121 * RM_NS_PER_S;
+        c.turned_ns -= 121 * RM_NS_PER_S;
+        RM_ADD_OWN(&learner->turns, 1);
+        uv_run(&loop, UV_RUN_ONCE);
+        assert_int_equal(c.stage, RM_CHECKPOINT_HOLDING);
+    }
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.last, 1);
+}
+
+/* Without turns for 120 s, and with turns for half an hour, it is given up; so it is where only an
+ * actor has turns. */
+static void who_does_not_hold_is_named(void **state)
+{
+    struct rm_board_worker *actor = &session.board.workers[0];
+    struct rm_board_worker *learner = &session.board.workers[workers() - 1];
+    const struct {
+        uint64_t held_s, turned_s;
+        struct rm_board_worker *turns;
+        const char *why;
+    } cases[] = {
+        {121, 121, actor, "did not come to the end of its turn within 121 s"},
+        {1801, 0, learner, "did not come to the end of its turn within 1801 s"},
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ask();
+        until(RM_CHECKPOINT_HOLDING);
+        RM_RAISE(&actor->checkpoint_held, c.number);
+        c.held_from_ns -= cases[i].held_s * RM_NS_PER_S;
+        c.turned_ns -= cases[i].turned_s * RM_NS_PER_S;
+        RM_ADD_OWN(&cases[i].turns->turns, 1);
+        until(RM_CHECKPOINT_IDLE);
+        assert_int_equal(c.failed, i + 1);
+        assert_true(are_released());
+        if (!strstr(c.why, cases[i].why) || strncmp(c.why, "actor-1", strlen("actor-1")) != 0)
+            fail_msg("%s", c.why);
+        RM_RAISE(&actor->checkpoint_written, c.number);
+    }
+}
+
 /* For who cannot ask again another one is made, as soon as the worker is back. */
 static void a_death_has_the_last_one_made_again(void **state)
 {
@@ -359,6 +412,8 @@ int main(void)
         T(goes_through_its_stages),
         T(who_still_writes_is_waited_for),
         T(a_death_gives_it_up),
+        T(a_learner_within_a_rollout_is_waited_for),
+        T(who_does_not_hold_is_named),
         T(a_death_has_the_last_one_made_again),
         T(a_stop_has_what_was_learned),
         T(a_stop_ends_with_its_grace),

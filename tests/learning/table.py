@@ -16,7 +16,8 @@ def rows(path=TABLE):
     """Every row with what it leaves out filled in."""
     found = []
     for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-        row = {"set": [], "episodes": 100, "never": False, "long": False, "first": FIRST, "seeds": {}, **row}
+        row = {"set": [], "episodes": 100, "never": False, "long": False, "first": FIRST, "seeds": {}, "packages": [],
+               **row}
         counts = row["seeds"]
         row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT[mode])) for mode in MODES}
         found.append(row)

@@ -84,6 +84,29 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                           "last layer: one action per token, scored by the product of the token's "
                           "embedding with that of the first token",
                           {UNITS("width of the product")}},
+    [RM_LAYER_ONE_HOT] =
+        {"one_hot",
+         "puts, behind the other numbers of each row, zeros with a 1 at the place that one of the "
+         "numbers names",
+         {MEMBER("column", RM_MEMBER_U32, column, 0, RM_LAYER_UNITS_MAX, NAN,
+                 "the number, counted from 0"),
+          MEMBER("codes", RM_MEMBER_U32, codes, 1, RM_LAYER_UNITS_MAX, NAN,
+                 "numbers that stand for it; all are 0 for a number from here on")}},
+    [RM_LAYER_MESSAGE_PASSING] =
+        {"message_passing",
+         "in the list of a graph: linear in a node and the mean of the nodes that its edges come "
+         "from (Hamilton 2017)",
+         {UNITS("outputs")}},
+    [RM_LAYER_GRAPH_ATTENTION] =
+        {"graph_attention",
+         "in the list of a graph: attention of a node over the nodes that its edges come from "
+         "(Velickovic 2018), with queries, keys and values of their own",
+         {MEMBER("heads", RM_MEMBER_U32, heads, 1, 64, 1, "heads"),
+          MEMBER("units", RM_MEMBER_U32, units, 0, RM_LAYER_UNITS_MAX, 0,
+                 "width of queries, keys and values; 0: as its input")}},
+    [RM_LAYER_GRAPH_POOL] = {"graph_pool",
+                             "in the list of a graph: mean over nodes, then the own node",
+                             {{0}}},
 };
 
 static void store(struct rm_layer_config *layer, const struct rm_layer_member *m, double value)

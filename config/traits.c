@@ -42,6 +42,28 @@ const struct rm_input_config *rm_network_input(const struct rm_network_config *n
     return NULL;
 }
 
+bool rm_layer_needs_edges(enum rm_layer_type type)
+{
+    return type == RM_LAYER_MESSAGE_PASSING || type == RM_LAYER_GRAPH_ATTENTION ||
+           type == RM_LAYER_GRAPH_POOL;
+}
+
+bool rm_network_is_of_graph(const struct rm_network_config *network, const char *name)
+{
+    static const char *const parts[] = {"_edges", "_node", "_version"};
+    for (uint32_t i = 0; i < network->input_count; i++) {
+        const struct rm_input_config *input = &network->inputs[i];
+        const size_t length = strlen(input->name);
+        bool graph = false;
+        for (uint32_t k = 0; k < input->layer_count; k++)
+            graph = graph || rm_layer_needs_edges(network->input_layers[input->first + k].type);
+        for (size_t k = 0; graph && k < sizeof parts / sizeof *parts; k++)
+            if (!strncmp(name, input->name, length) && !strcmp(name + length, parts[k]))
+                return true;
+    }
+    return false;
+}
+
 uint32_t rm_network_codes(const struct rm_network_config *network, const struct rm_env_agent *agent)
 {
     uint32_t codes = 0;

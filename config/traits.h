@@ -25,6 +25,12 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
 const struct rm_input_config *rm_network_input(const struct rm_network_config *network,
                                                const char *name);
 
+/* Whether a layer runs over the edges of a graph; whether an observation belongs to one: the edges,
+ * the own node or the version (NAME_edges, NAME_node, NAME_version) of an input NAME with such a
+ * layer. It has no list of layers of its own. */
+bool rm_layer_needs_edges(enum rm_layer_type type);
+bool rm_network_is_of_graph(const struct rm_network_config *network, const char *name);
+
 /* Which of the agent's observations the network begins with an embedding: bit i for observation i.
  * Those are its input as whole numbers, not as floats. */
 uint32_t rm_network_codes(const struct rm_network_config *network,

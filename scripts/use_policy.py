@@ -72,7 +72,8 @@ ACTIVATIONS = {
     "sigmoid": sigmoid,
     "dropout": lambda x: x,  # for training
 }
-LOOK_ACROSS = ("attention", "mean_pool", "pointer")  # layers that need to know which numbers make a token
+OVER_EDGES = ("message_passing", "graph_attention", "graph_pool")
+LOOK_ACROSS = ("attention", "mean_pool", "pointer", *OVER_EDGES)  # layers that need to know which numbers make a token
 
 
 class Walk:
@@ -83,6 +84,7 @@ class Walk:
         self.x, self.tau, self.memory, self.there, self.image = x, tau, memory, there, image
         self.seen = seen  # the observation that it comes from
         self.tokens = there is not None
+        self.parts = {}  # what all observations showed, by their names
         self.before = []  # x of every layer, for residuals
 
 
@@ -269,7 +271,52 @@ class Policy:
         walk.x = np.where(walk.there[:, 1:], scores, 0)
         walk.tokens = False
 
+    def run_one_hot(self, walk, name, layer):
+        rest = np.delete(walk.x, layer["column"], axis=-1)
+        codes = walk.x[..., layer["column"], None] == np.arange(layer["codes"])
+        walk.x = np.concatenate([rest, codes.astype(np.float32)], axis=-1)
+
+    def edges(self, walk):
+        """How many edges lead from node j to node i: (B, i, j)."""
+        numbers = walk.parts[walk.seen["name"] + "_edges"][:, 1:].astype(np.int64)
+        edges = np.zeros((*walk.there.shape, walk.there.shape[1]), dtype=np.float32)
+        for row, there, to in zip(numbers, walk.there, edges):
+            nodes = int(there.sum())
+            starts, sources = row[:nodes + 1], row[nodes + 1:]
+            for i in range(nodes if len(sources) else 0):
+                own = sources[starts[i]:max(starts[i], starts[i + 1])]
+                np.add.at(to[i], own[(own >= 0) & (own < nodes)], 1)
+        return edges
+
+    def run_message_passing(self, walk, name, layer):
+        edges = self.edges(walk)
+        mean = edges @ walk.x / np.maximum(edges.sum(axis=2, keepdims=True), 1)
+        walk.x = self.linear(name, np.concatenate([walk.x, mean], axis=2))
+
+    def run_graph_attention(self, walk, name, layer):
+        batch, nodes, _ = walk.x.shape
+        parts = self.linear(name + ".qkv", walk.x).reshape(batch, nodes, 3, layer["heads"], -1)
+        q, k, v = parts.transpose(2, 0, 3, 1, 4)  # (B, heads, nodes, width) each
+        ours, theirs = np.split(self.tensors[name + ".score"][:, None], 2, axis=2)
+        scores = (q * ours).sum(axis=3)[..., None] + (k * theirs).sum(axis=3)[:, :, None]
+        scores = np.where(scores > 0, scores, np.float32(0.2) * scores)
+        edges = self.edges(walk)[:, None]
+        most = np.where(edges > 0, scores, np.float32(-1e30)).max(axis=3, keepdims=True)
+        weights = edges * np.exp(np.minimum(scores - most, 0))
+        weights /= np.maximum(weights.sum(axis=3, keepdims=True), np.float32(1e-30))
+        walk.x = self.linear(name + ".out", (weights @ v).transpose(0, 2, 1, 3).reshape(batch, nodes, -1))
+
+    def run_graph_pool(self, walk, name, layer):
+        x, own = walk.x, walk.parts[walk.seen["name"] + "_node"][:, 0].astype(np.int64)
+        nodes = walk.there.sum(axis=1)
+        picked = x[np.arange(len(x)), np.clip(own, 0, x.shape[1] - 1)]
+        picked = np.where(((own >= 0) & (own < nodes))[:, None], picked, 0)
+        self.run_mean_pool(walk, name, layer)
+        walk.x = np.concatenate([walk.x, picked], axis=1)
+
     RUN = {"linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
+           "one_hot": run_one_hot, "message_passing": run_message_passing, "graph_attention": run_graph_attention,
+           "graph_pool": run_graph_pool,
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d,
            "residual": run_residual, "gru": run_gru, "lstm": run_lstm, "attention": run_attention,
            "mean_pool": run_mean_pool, "pointer": run_pointer}
@@ -306,8 +353,19 @@ class Policy:
             return shape[0] if len(shape) > 1 else words // columns
         return words // shape[-1] if len(shape) > 1 else words
 
-    def walk_input(self, o, raw, x, tau, memory):
-        """One of several observations through its layers; `raw` is x before it was normalised."""
+    def is_of_graph(self, name):
+        """Whether an observation is read by the layers of a graph and has none of its own."""
+        graphs = [n for n, layers in self.branches.items() if any(layer["type"] in OVER_EDGES for layer in layers)]
+        return name in [n + part for n in graphs for part in ("_edges", "_node", "_version")]
+
+    def split(self, raw):
+        """The numbers of each observation, by its name."""
+        ends = np.cumsum([self.frame_stack * (self.words(o) + o["counted"]) for o in self.observations])
+        return dict(zip((o["name"] for o in self.observations), np.split(raw, ends[:-1], axis=1)))
+
+    def walk_input(self, o, parts, x, tau, memory):
+        """One of several observations through its layers; `parts` are all, before they were normalised."""
+        raw = parts[o["name"]]
         layers, shape = self.branches[o["name"]], self.shape(o)
         tokens, counts = self.tokens(o, layers), self.frame_stack if o["counted"] else 0
         there = image = None
@@ -322,16 +380,15 @@ class Policy:
         elif len(shape) in (2, 3) and not counts:
             image = [1] * (3 - len(shape)) + shape
         walk = Walk(x, tau, memory, there, image, o)
+        walk.parts = parts
         self.run(walk, layers, "inputs.%s" % o["name"])
         return walk
 
     def combine(self, raw, tau, memory):
         """Several observations, each through its own layers: side by side, or their tokens one after another."""
-        x, at, walks = self.normalized(raw), 0, []
-        for o in self.observations:
-            end = at + self.frame_stack * (self.words(o) + o["counted"])
-            walks.append(self.walk_input(o, raw[:, at:end], x[:, at:end], tau, memory))
-            at = end
+        parts, x = self.split(raw), self.split(self.normalized(raw))
+        walks = [self.walk_input(o, parts, x[o["name"]], tau, memory) for o in self.observations
+                 if not self.is_of_graph(o["name"])]
         if self.network["combine"] != "tokens":
             return Walk(np.concatenate([self.side_by_side(walk) for walk in walks], axis=1), tau, memory)
         rows = [walk.x if walk.tokens else walk.x[:, None] for walk in walks]

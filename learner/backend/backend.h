@@ -11,6 +11,7 @@
 #define RM_LEARNER_BACKEND_BACKEND_H
 
 #include "config/compute.h"
+#include "learner/backend/graph.h"
 #include "learner/backend/token_set.h"
 #include "shm/base/error.h"
 
@@ -323,6 +324,28 @@ struct rm_backend_ops {
     void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);
 
+    /* y(rows, n - 1 + codes) from x(rows, n): the other numbers of each row, then zeros with a 1 at
+     * the number in `column`. */
+    void (*one_hot)(struct rm_backend *b, const float *x, size_t rows, uint32_t n, uint32_t column,
+                    uint32_t codes, float *y);
+    /* Over graphs (graph.h): y(rows, 2 n), each node's row and the mean of its neighbours';
+     * y(batch, n), the row of each sample's own node, zeros if it has none; attention, with
+     * stats(rows, heads, RM_GRAPH_STATS), d_source(rows, heads) and d_score(batch, 2 units), whose
+     * sum over samples is the gradient of `score`. */
+    void (*graph_mean)(struct rm_backend *b, const struct rm_graph *g, const float *x, uint32_t n,
+                       float *y);
+    void (*graph_mean_dx)(struct rm_backend *b, const struct rm_graph *g, const float *dy,
+                          uint32_t n, float *dx);
+    void (*graph_own)(struct rm_backend *b, const struct rm_graph *g, const float *x, uint32_t n,
+                      float *y);
+    void (*graph_own_dx)(struct rm_backend *b, const struct rm_graph *g, const float *dy,
+                         uint32_t n, float *dx);
+    void (*graph_attention)(struct rm_backend *b, const struct rm_graph_attention *a,
+                            const float *qkv, float *stats, float *o);
+    void (*graph_attention_dx)(struct rm_backend *b, const struct rm_graph_attention *a,
+                               const float *qkv, const float *o, float *stats, const float *d_o,
+                               float *d_source, float *d_qkv, float *d_score);
+
     /* n standard normals, a pure function of (key, a, b): Philox and Box-Muller; and uniforms. */
     void (*normals)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
                     size_t n, float *out);
@@ -362,7 +385,8 @@ struct rm_backend_ops {
     X(embed_dw) X(dropout) X(gather) X(normalize) X(join) X(split) X(dueling) X(dueling_dx) X(gru) \
     X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_one) \
     X(span_one_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
-    X(pointer) X(pointer_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
+    X(pointer) X(pointer_dx) X(one_hot) X(graph_mean) X(graph_mean_dx) X(graph_own) \
+    X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
     X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)

@@ -1,5 +1,6 @@
 /* Compiles a configuration to steps and an arena. */
 #include "config/schema.h"
+#include "config/traits.h"
 #include "learner/net/parts.h"
 #include "learner/net/steps/steps.h"
 
@@ -245,7 +246,7 @@ bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t coun
 {
     for (uint32_t i = 0; i < count; i++)
         if (layers[i].type == RM_LAYER_ATTENTION || layers[i].type == RM_LAYER_MEAN_POOL ||
-            layers[i].type == RM_LAYER_POINTER)
+            layers[i].type == RM_LAYER_POINTER || rm_layer_needs_edges(layers[i].type))
             return true;
     return false;
 }

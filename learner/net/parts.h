@@ -46,6 +46,10 @@
     X(FIRST, first) /* the first token alone */ \
     X(ATTENTION, attention) \
     X(POINTER, pointer) \
+    X(ONE_HOT, one_hot) \
+    X(NEIGHBOURS, neighbours) /* nodes, each beside the mean of its neighbours */ \
+    X(GRAPH_ATTENTION, graph_attention) \
+    X(OWN_NODE, own_node) /* one node of a graph alone */ \
     X(RESIDUAL, residual) \
     X(EMBEDDING, embedding) \
     X(CONV2D, conv2d) \
@@ -102,10 +106,12 @@ struct rm_step {
     size_t weight, bias; /* further parameters: floats into the arena, RM_NO_OFFSET if none */
     uint32_t state;      /* recurrent: floats into a lane's row of states */
     int32_t lowest;      /* embedding: the number of its first row */
+    uint32_t edges_at, edges_most, own_at; /* of a graph: as in struct rm_graph */
 };
 
-/* Layers of three lists; for each input HEAD, TAIL, TOKENS, SPREAD and JOIN; what is around. */
-#define RM_STEPS_MAX (3 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
+/* Layers of three lists, of which those of inputs are up to three steps; for each input HEAD, TAIL,
+ * TOKENS, SPREAD and JOIN; what is around. */
+#define RM_STEPS_MAX (5 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
 /* Tokens of each input, and of all. */
 #define RM_TOKEN_SETS_MAX (RM_INPUTS_MAX + 1)
 #define RM_TENSORS_MAX    ((3 * (RM_LAYERS_MAX + 2) + 4) * 8)

@@ -29,5 +29,9 @@ const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_ATTENTION] = rm_compile_attention,
     [RM_LAYER_MEAN_POOL] = rm_compile_mean_pool,
     [RM_LAYER_POINTER] = rm_compile_pointer,
+    [RM_LAYER_ONE_HOT] = rm_compile_one_hot,
+    [RM_LAYER_MESSAGE_PASSING] = rm_compile_message_passing,
+    [RM_LAYER_GRAPH_ATTENTION] = rm_compile_graph_attention,
+    [RM_LAYER_GRAPH_POOL] = rm_compile_graph_pool,
 };
 /* clang-format on */

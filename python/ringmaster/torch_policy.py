@@ -107,7 +107,46 @@ class TorchPolicy(nn.Module):
         self.tokens = False
         return torch.where(self.there[:, 1:], (f[:, 1:] @ f[:, 0, :, None])[:, :, 0] / math.sqrt(layer["units"]), 0.0)
 
-    RUN = {"linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
+    def run_one_hot(self, x, name, layer):
+        rest = torch.cat([x[..., :layer["column"]], x[..., layer["column"] + 1:]], -1)
+        codes = x[..., layer["column"], None] == torch.arange(layer["codes"], device=x.device)
+        return torch.cat([rest, codes.to(x.dtype)], -1)
+
+    def edges(self, x):
+        """How many edges lead from node j to node i: (B, i, j)."""
+        numbers = self.parts[self.seen["name"] + "_edges"][:, 1:].long().tolist()
+        edges = torch.zeros(*x.shape[:2], x.shape[1])
+        for to, row, nodes in zip(edges, numbers, self.there.sum(1).tolist()):
+            starts, sources = row[:nodes + 1], row[nodes + 1:]
+            for i in range(nodes if sources else 0):
+                for source in sources[starts[i]:max(starts[i], starts[i + 1])]:
+                    if 0 <= source < nodes:
+                        to[i, source] += 1
+        return edges.to(x.device)
+
+    def run_message_passing(self, x, name, layer):
+        edges = self.edges(x)
+        return self.linear(name, torch.cat([x, edges @ x / edges.sum(2, keepdim=True).clamp(min=1)], 2))
+
+    def run_graph_attention(self, x, name, layer):
+        batch, nodes, _ = x.shape
+        q, k, v = self.linear(name + ".qkv", x).reshape(batch, nodes, 3, layer["heads"], -1).permute(2, 0, 3, 1, 4)
+        ours, theirs = self.tensor(name + ".score")[:, None].chunk(2, -1)
+        scores = functional.leaky_relu((q * ours).sum(-1)[..., None] + (k * theirs).sum(-1)[:, :, None], 0.2)
+        edges = self.edges(x)[:, None]
+        most = scores.masked_fill(edges == 0, -1e30).max(-1, keepdim=True).values
+        weights = edges * torch.exp((scores - most).clamp(max=0))
+        weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
+        return self.linear(name + ".out", (weights @ v).transpose(1, 2).reshape(batch, nodes, -1))
+
+    def run_graph_pool(self, x, name, layer):
+        own, nodes = self.parts[self.seen["name"] + "_node"][:, 0].long(), self.there.sum(1)
+        picked = x[torch.arange(len(x), device=x.device), own.clamp(0, x.shape[1] - 1)]
+        picked = torch.where(((own >= 0) & (own < nodes))[:, None], picked, 0.0)
+        return torch.cat([self.run_mean_pool(x, name, layer), picked], 1)
+
+    RUN = {"one_hot": run_one_hot, "message_passing": run_message_passing, "graph_attention": run_graph_attention,
+           "graph_pool": run_graph_pool, "linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d, "gru": run_gru,
            "lstm": run_lstm, "attention": run_attention, "mean_pool": run_mean_pool, "pointer": run_pointer}
 
@@ -132,9 +171,9 @@ class TorchPolicy(nn.Module):
         x = self.normalized(x)
         return x if self.there is None else x.reshape(len(x), shape[0], -1)
 
-    def run_input(self, o, raw: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """One of several observations through its layers; `raw` is x before it was normalised."""
-        policy = self.policy
+    def run_input(self, o, x: torch.Tensor) -> torch.Tensor:
+        """One of several observations through its layers; self.parts are all, before they were normalised."""
+        policy, raw = self.policy, self.parts[o["name"]]
         layers, shape = policy.branches[o["name"]], policy.shape(o)
         tokens, counts = policy.tokens(o, layers), policy.frame_stack if o["counted"] else 0
         self.there, self.image, self.seen, self.tokens = None, None, o, tokens > 0
@@ -152,11 +191,15 @@ class TorchPolicy(nn.Module):
 
     def combine(self, raw: torch.Tensor) -> torch.Tensor:
         """Several observations, each through its own layers: side by side, or their tokens one after another."""
-        policy, at, rows, there = self.policy, 0, [], []
+        policy, rows, there = self.policy, [], []
         x, as_tokens = self.normalized(raw), policy.network["combine"] == "tokens"
-        for o in policy.observations:
-            end = at + policy.frame_stack * (policy.words(o) + o["counted"])
-            y, at = self.run_input(o, raw[:, at:end], x[:, at:end]), end
+        names = [o["name"] for o in policy.observations]
+        sizes = [policy.frame_stack * (policy.words(o) + o["counted"]) for o in policy.observations]
+        self.parts = dict(zip(names, raw.split(sizes, 1)))
+        for o, own in zip(policy.observations, x.split(sizes, 1)):
+            if policy.is_of_graph(o["name"]):
+                continue
+            y = self.run_input(o, own)
             if not as_tokens:
                 rows.append(self.side_by_side(y))
                 continue

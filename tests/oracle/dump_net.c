@@ -53,12 +53,13 @@ static json_t *describe_layers(const struct rm_layer_config *layers, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         const struct rm_layer_config *l = &layers[i];
         json_array_append_new(
-            list, json_pack("{sssisisisisisisisbsfsisisb}", "type", rm_layer_rows[l->type].type,
-                            "units", (int)l->units, "cosines", (int)l->cosines, "kernel",
-                            (int)l->kernel, "stride", (int)l->stride, "padding", (int)l->padding,
-                            "heads", (int)l->heads, "span", (int)l->span, "causal", l->causal,
-                            "rate", l->rate, "columns", (int)l->columns, "first_codes",
-                            (int)l->first_codes, "difference", l->difference));
+            list,
+            json_pack("{sssisisisisisisisbsfsisisbsisi}", "type", rm_layer_rows[l->type].type,
+                      "units", (int)l->units, "cosines", (int)l->cosines, "kernel", (int)l->kernel,
+                      "stride", (int)l->stride, "padding", (int)l->padding, "heads", (int)l->heads,
+                      "span", (int)l->span, "causal", l->causal, "rate", l->rate, "columns",
+                      (int)l->columns, "first_codes", (int)l->first_codes, "difference",
+                      l->difference, "column", (int)l->column, "codes", (int)l->codes));
     }
     return list;
 }
@@ -67,22 +68,24 @@ static json_t *describe_layers(const struct rm_layer_config *layers, uint32_t co
 static json_t *describe_inputs(const struct named_net *of)
 {
     const struct rm_network_config *c = &of->config;
+    const struct rm_input_config none = {.first = 0};
     json_t *list = json_array();
     for (uint32_t i = 0; i < of->shape.observations; i++) {
         const struct rm_net_observation *o = &of->shape.observation[i];
         json_t *dims = json_array();
         uint32_t k = 0;
-        while (strcmp(c->inputs[k].name, o->name) != 0)
+        while (k < c->input_count && strcmp(c->inputs[k].name, o->name) != 0)
             k++;
+        const struct rm_input_config own = k < c->input_count ? c->inputs[k] : none;
         for (uint32_t d = 0; d < o->dims; d++)
             json_array_append_new(dims, json_integer(o->dim[d]));
         json_array_append_new(
-            list,
-            json_pack(
-                "{sssisisisisosfsoso}", "name", o->name, "at", (int)o->at, "counts", (int)o->counts,
-                "words", (int)o->words, "item", (int)o->item, "dims", dims, "low", o->low, "layers",
-                describe_layers(c->input_layers + c->inputs[k].first, c->inputs[k].layer_count),
-                "first", json_integer(2 * RM_LAYERS_MAX + c->inputs[k].first)));
+            list, json_pack("{sssisisisisosfsososb}", "name", o->name, "at", (int)o->at, "counts",
+                            (int)o->counts, "words", (int)o->words, "item", (int)o->item, "dims",
+                            dims, "low", o->low, "layers",
+                            describe_layers(c->input_layers + own.first, own.layer_count), "first",
+                            json_integer(2 * RM_LAYERS_MAX + own.first), "of_graph",
+                            k == c->input_count));
     }
     return list;
 }

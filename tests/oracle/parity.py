@@ -24,7 +24,8 @@ ACTIVATIONS = {
     "leaky_relu": F.leaky_relu,
     "sigmoid": torch.sigmoid,
 }
-ACROSS = {"attention", "mean_pool", "pointer"}
+OVER_EDGES = {"message_passing", "graph_attention", "graph_pool"}
+ACROSS = {"attention", "mean_pool", "pointer"} | OVER_EDGES
 KINKED = {"relu", "leaky_relu"}
 
 
@@ -131,6 +132,54 @@ class Net:
             results.append(h)
         return torch.cat(results)
 
+    def edge_index(self, width):
+        """Sources and targets of the edges of all states, as PyTorch Geometric's edge_index: nodes of state i are
+        rows i * width and up."""
+        o = next(o for o in self.about["inputs"] if o["name"] == self.now["name"] + "_edges")
+        sources, targets = [], []
+        numbers = self.raw[:, o["at"] + o["counts"] : o["at"] + o["counts"] + o["words"]].long()
+        for i, (row, nodes) in enumerate(zip(numbers.tolist(), self.valid.sum(1).tolist())):
+            starts, names = row[: nodes + 1], row[nodes + 1 :]
+            for target in range(nodes if names else 0):
+                for source in names[starts[target] : max(starts[target], starts[target + 1])]:
+                    if source < nodes:
+                        sources.append(i * width + source)
+                        targets.append(i * width + target)
+        return torch.tensor(sources, dtype=torch.long), torch.tensor(targets, dtype=torch.long)
+
+    def over_edges(self, x, name, layer):
+        """SAGEConv: W (x_i, mean of x_j); GATConv, with queries, keys and values of their own: softmax over the edges to
+        i of LeakyReLU(a (q_i, k_j)), slope 0.2; the sum over edges by scatter, as there."""
+        states, width, n = x.shape
+        flat = x.reshape(states * width, n)
+        source, target = self.edge_index(width)
+        if layer["type"] == "message_passing":
+            total = torch.zeros_like(flat).index_add(0, target, flat[source])
+            degree = torch.zeros(len(flat), dtype=x.dtype).index_add(0, target, torch.ones(len(target), dtype=x.dtype))
+            return self.linear(torch.cat([flat, total / degree.clamp(min=1)[:, None]], 1), name).reshape(states, width, -1)
+        if layer["type"] == "graph_pool":
+            mask = self.valid[..., None].to(x.dtype)
+            mean = (x * mask).sum(1) / mask.sum(1).clamp(min=1)
+            o = next(o for o in self.about["inputs"] if o["name"] == self.now["name"] + "_node")
+            own = self.raw[:, o["at"]].long()
+            there = own < self.valid.sum(1)
+            picked = x[torch.arange(states), own.clamp(max=width - 1)]
+            return torch.cat([mean, torch.where(there[:, None], picked, torch.zeros_like(picked))], 1)
+        heads = layer["heads"]
+        q, k, v = (t.unflatten(-1, (heads, -1)) for t in self.linear(flat, name + "qkv.").chunk(3, -1))
+        ours, theirs = self.p[name + "score"].chunk(2, -1)
+        score = (q * ours).sum(-1)[target] + (k * theirs).sum(-1)[source]
+        self.kink(score)
+        score = F.leaky_relu(score, 0.2)
+        index = target[:, None].expand_as(score)
+        most = torch.full((len(flat), heads), -1e30, dtype=x.dtype)
+        most = most.scatter_reduce(0, index, score.detach(), "amax")
+        part = torch.exp(score - most[target])
+        total = torch.zeros(len(flat), heads, dtype=x.dtype).index_add(0, target, part)
+        part = part / total[target]
+        o = torch.zeros_like(v).index_add(0, target, part[..., None] * v[source])
+        return self.linear(o.flatten(1), name + "out.").reshape(states, width, n)
+
     def pointer(self, x, name, units):
         f = self.linear(x, name)
         scores = (f[:, 1:] * f[:, :1]).sum(-1) / math.sqrt(units)
@@ -168,6 +217,12 @@ class Net:
             return (x * mask).sum(1) / mask.sum(1).clamp(min=1)
         if kind == "pointer":
             return self.pointer(x, name, layer["units"])
+        if kind == "one_hot":
+            rest = torch.cat([x[..., : layer["column"]], x[..., layer["column"] + 1 :]], -1)
+            codes = torch.arange(layer["codes"], dtype=x.dtype)
+            return torch.cat([rest, (x[..., layer["column"], None] == codes).to(x.dtype)], -1)
+        if kind in OVER_EDGES:
+            return self.over_edges(x, name, layer)
         if kind in ("gru", "lstm"):
             return self.recur(x, name, kind, layer["units"])
         if kind in KINKED:
@@ -261,6 +316,8 @@ class Net:
             x = (x - self.p["normalizer.mean"]) * self.p["normalizer.scale"]
             x = x.clamp(-about["clip"], about["clip"])
         for o in about["inputs"]:
+            if o["of_graph"]:
+                continue
             y = self.one_of_several(o, x)
             if not about["as_tokens"]:
                 rows.append(self.side_by_side(y))

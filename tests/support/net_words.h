@@ -75,6 +75,23 @@
         .type = RM_LAYER_POINTER, .units = n                                                       \
     }
 
+#define ONE_HOT(at, n)                                                                             \
+    {                                                                                              \
+        .type = RM_LAYER_ONE_HOT, .column = at, .codes = n                                         \
+    }
+#define MESSAGES(n)                                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_MESSAGE_PASSING, .units = n                                               \
+    }
+#define GRAPH_ATTENTION(h, n)                                                                      \
+    {                                                                                              \
+        .type = RM_LAYER_GRAPH_ATTENTION, .heads = h, .units = n                                   \
+    }
+#define GRAPH_POOL                                                                                 \
+    {                                                                                              \
+        .type = RM_LAYER_GRAPH_POOL                                                                \
+    }
+
 /* Observations of tokens. */
 #define TOKENS(count, each, acts, ends_in)                                                         \
     {                                                                                              \

@@ -1,5 +1,6 @@
 #include "tests/support/nets.h"
 
+#include "config/traits.h"
 #include "tests/support/net_words.h"
 
 #include <string.h>
@@ -28,6 +29,11 @@ static double put_number(const struct named_net *of, const struct rm_net_observa
                          size_t r, size_t i)
 {
     const bool codes = embeds(&of->config, o->name);
+    if (rm_network_is_of_graph(&of->config, o->name) && i >= o->counts) {
+        const double number = put_code(x, 0, 9); /* some name no node */
+        *x = (float)number;
+        return number;
+    }
     if (i < o->counts) {
         const double count = put_code(x, 0, (double)o->words / o->counts / o->item);
         if (!codes)
@@ -624,6 +630,55 @@ const struct named_net test_nets[] = {
      6,
      3,
      true},
+    {"message passing and the own node",
+     {.layer_count = 2,
+      .layers = {LINEAR(12), TANH},
+      .input_count = 2,
+      .inputs = {{"left", 0, 0}, {"map", 0, 7}},
+      .input_layers = {ONE_HOT(1, 4), LINEAR(7), RELU, MESSAGES(9), RELU, MESSAGES(6), GRAPH_POOL},
+      .trunk = RM_TRUNK_SHARED},
+     {.inputs = 1 + 15 + 1 + 14 + 1 + 2,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .observations = 4,
+      .observation =
+          {{.name = "map", .counts = 1, .words = 15, .item = 3, .dims = 2, .dim = {5, 3}},
+           {.name = "map_edges",
+            .at = 16,
+            .counts = 1,
+            .words = 14,
+            .item = 1,
+            .dims = 1,
+            .dim = {14}},
+           {.name = "map_node", .at = 31, .words = 1, .dims = 1, .dim = {1}},
+           {.name = "left", .at = 32, .words = 2, .dims = 1, .dim = {2}}}},
+     11,
+     0,
+     false},
+    {"attention over edges",
+     {.layer_count = 1,
+      .layers = {RELU},
+      .input_count = 1,
+      .inputs = {{"map", 0, 7}},
+      .input_layers = {LINEAR(8), GRAPH_ATTENTION(2, 0), RESIDUAL(1), LAYER_NORM,
+                       GRAPH_ATTENTION(3, 12), LINEAR(5), MEAN_POOL}},
+     {.inputs = 1 + 21 + 1 + 30,
+      .actions = 4,
+      .outputs_per_action = 1,
+      .observations = 2,
+      .observation =
+          {{.name = "map", .counts = 1, .words = 21, .item = 3, .dims = 2, .dim = {7, 3}},
+           {.name = "map_edges",
+            .at = 22,
+            .counts = 1,
+            .words = 30,
+            .item = 1,
+            .dims = 1,
+            .dim = {30}}}},
+     9,
+     0,
+     false},
 };
 const size_t test_net_count = sizeof test_nets / sizeof test_nets[0];
 

@@ -313,6 +313,117 @@ static void pointer_dx(struct op_run *r)
     r->b->ops->pointer_dx(r->b, &p, x, dy, op_out(r, (size_t)p.rows * p.units, 1.0));
 }
 
+/* --- graphs ---------------------------------------------------------------------------------- */
+
+static void one_hot(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 40), codes = op_size(r, 40), column = op_below(r, n);
+    const uint32_t rows = op_size(r, (uint32_t)(r->most / (n + codes)) + 1);
+    float *host = calloc((size_t)rows * n, sizeof *host);
+    for (size_t i = 0; host && i < (size_t)rows * n; i++)
+        host[i] = (float)op_below(r, codes + 2) - (op_below(r, 9) ? 0.0f : 0.5f);
+    const float *x = host ? op_words(r, host, (size_t)rows * n) : NULL;
+    float *y = op_out(r, (size_t)rows * (n - 1 + codes), 1.0);
+    r->failed = r->failed || !x;
+    free(host);
+    if (!r->failed)
+        r->b->ops->one_hot(r->b, x, rows, n, column, codes, y);
+}
+
+/* Edges between the rows of samples; some lead nowhere, some begin where none are, and a sample in
+ * eight has numbers that mean nothing. */
+static struct rm_graph graph(struct op_run *r, uint32_t n)
+{
+    const struct samples s = samples(r, n, 0);
+    struct rm_graph g = {.spans = s.spans, .batch = s.batch, .rows = s.rows};
+    g.edges_at = op_below(r, 5);
+    g.edges_most =
+        op_below(r, 9) ? s.places + 1 + op_below(r, 4 * s.places) : op_below(r, s.places);
+    g.own_at = g.edges_at + g.edges_most;
+    g.width = g.own_at + 1;
+    const size_t words = (size_t)g.batch * g.width;
+    float *host = calloc(words, sizeof *host);
+    for (size_t i = 0; host && i < words; i++) {
+        const bool wild = op_below(r, 8) == 0 && i / g.width % 8 == 0;
+        host[i] = wild ? (op_below(r, 2) ? NAN : -1e30f) : (float)op_below(r, 2 * s.places);
+    }
+    g.x = host ? op_words(r, host, words) : NULL;
+    r->failed = r->failed || !g.x;
+    free(host);
+    return g;
+}
+
+static void graph_mean(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 70);
+    const struct rm_graph g = graph(r, n);
+    const float *x = op_in(r, (size_t)g.rows * n, 1.0f);
+    float *y = op_out(r, (size_t)g.rows * 2 * n, 1.0);
+    if (!r->failed)
+        r->b->ops->graph_mean(r->b, &g, x, n, y);
+}
+
+static void graph_mean_dx(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 70);
+    const struct rm_graph g = graph(r, n);
+    const float *dy = op_in(r, (size_t)g.rows * 2 * n, 1.0f);
+    float *dx = op_out(r, (size_t)g.rows * n, 4.0);
+    if (!r->failed)
+        r->b->ops->graph_mean_dx(r->b, &g, dy, n, dx);
+}
+
+static void graph_own(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 70);
+    const struct rm_graph g = graph(r, n);
+    const float *x = op_in(r, (size_t)g.rows * n, 1.0f);
+    float *y = op_out(r, (size_t)g.batch * n, 1.0);
+    if (!r->failed)
+        r->b->ops->graph_own(r->b, &g, x, n, y);
+}
+
+static void graph_own_dx(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 70);
+    const struct rm_graph g = graph(r, n);
+    const float *dy = op_in(r, (size_t)g.batch * n, 1.0f);
+    float *dx = op_out(r, (size_t)g.rows * n, 1.0);
+    if (!r->failed)
+        r->b->ops->graph_own_dx(r->b, &g, dy, n, dx);
+}
+
+/* The forward pass is of both cases. */
+static void over_edges(struct op_run *r, bool back)
+{
+    const uint32_t heads = 1 + op_below(r, 4), units = heads * op_size(r, 24);
+    const struct rm_graph g = graph(r, 3 * units);
+    const size_t rows = g.rows;
+    const struct rm_graph_attention a = {
+        .graph = g, .score = op_in(r, 2 * units, 0.5f), .heads = heads, .units = units};
+    const float *qkv = op_in(r, rows * 3 * units, 1.0f);
+    float *stats = op_in(r, rows * heads * RM_GRAPH_STATS, 1.0f), *o = op_out(r, rows * units, 1.0);
+    const float *d_o = back ? op_in(r, rows * units, 1.0f) : NULL;
+    float *d_source = back ? op_in(r, rows * heads, 1.0f) : NULL;
+    float *d_qkv = back ? op_out(r, rows * 3 * units, 4.0) : NULL;
+    float *d_score = back ? op_out(r, (size_t)g.batch * 2 * units, 16.0) : NULL;
+    if (r->failed)
+        return;
+    r->b->ops->graph_attention(r->b, &a, qkv, stats, o);
+    if (back)
+        r->b->ops->graph_attention_dx(r->b, &a, qkv, o, stats, d_o, d_source, d_qkv, d_score);
+}
+
+static void graph_attention(struct op_run *r)
+{
+    over_edges(r, false);
+}
+
+static void graph_attention_dx(struct op_run *r)
+{
+    over_edges(r, true);
+}
+
 /* --- tables ---------------------------------------------------------------------------------- */
 
 /* n codes from `low` to `high`, those too, in the backend's memory. */
@@ -422,6 +533,13 @@ const struct op_case op_sequence_cases[] = {
     {"spread_dx", false, spread_dx},
     {"pointer", false, pointer},
     {"pointer_dx", false, pointer_dx},
+    {"one_hot", false, one_hot},
+    {"graph_mean", false, graph_mean},
+    {"graph_mean_dx", false, graph_mean_dx},
+    {"graph_own", false, graph_own},
+    {"graph_own_dx", false, graph_own_dx},
+    {"graph_attention", false, graph_attention},
+    {"graph_attention_dx", false, graph_attention_dx},
     {"embed", false, embed},
     {"embed_dw", false, embed_dw},
     {"relate", false, relate},

@@ -1,4 +1,5 @@
 /* Several observations in reference_net: each through its own layers, then combined. */
+#include "config/traits.h"
 #include "tests/support/reference_tokens.h"
 
 #include <stdio.h>
@@ -63,6 +64,8 @@ static void walk_input(struct reference_walk *w, const struct reference_rows *x,
     *shape = (struct rm_net_shape){.dims = o->dims, .low = o->low, .high = o->high};
     memcpy(shape->dim, o->dim, sizeof shape->dim);
     *s = *w;
+    s->whole = w->shape;
+    s->observed = o->name;
     s->config = config;
     s->shape = shape;
     s->embedded = (struct reference_rows){0};
@@ -138,6 +141,8 @@ struct reference_rows reference_inputs(struct reference_walk *w, struct referenc
     w->rows = (struct reference_rows){.v = NULL};
     for (uint32_t o = 0; o < w->shape->observations; o++) {
         struct reference_walk s;
+        if (rm_network_is_of_graph(w->config, w->shape->observation[o].name))
+            continue;
         walk_input(w, &x, &w->shape->observation[o], &s, &config, &shape);
         (tokens ? add_tokens : add_numbers)(w, &s, states);
         free(s.rows.v);

@@ -1,6 +1,7 @@
 #include "tests/support/reference_net.h"
 
 #include "tests/support/reference_sequence.h"
+#include "tests/support/reference_graph.h"
 #include "tests/support/reference_tokens.h"
 
 #include <math.h>
@@ -291,6 +292,10 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_MEAN_POOL] = reference_mean_pool,
     [RM_LAYER_ATTENTION] = reference_attend,
     [RM_LAYER_POINTER] = reference_point,
+    [RM_LAYER_ONE_HOT] = reference_one_hot,
+    [RM_LAYER_MESSAGE_PASSING] = reference_pass_messages,
+    [RM_LAYER_GRAPH_ATTENTION] = reference_attend_edges,
+    [RM_LAYER_GRAPH_POOL] = reference_pool_graph,
     [RM_LAYER_EMBEDDING] = embedding,
     [RM_LAYER_CONV2D] = conv2d,
     [RM_LAYER_RESIDUAL] = residual,

@@ -95,7 +95,10 @@ bool reference_looks_across(const struct rm_network_config *c, bool value)
 {
     return reference_has_layer(c, RM_LAYER_ATTENTION, value) ||
            reference_has_layer(c, RM_LAYER_MEAN_POOL, value) ||
-           reference_has_layer(c, RM_LAYER_POINTER, value);
+           reference_has_layer(c, RM_LAYER_POINTER, value) ||
+           reference_has_layer(c, RM_LAYER_MESSAGE_PASSING, value) ||
+           reference_has_layer(c, RM_LAYER_GRAPH_ATTENTION, value) ||
+           reference_has_layer(c, RM_LAYER_GRAPH_POOL, value);
 }
 
 void reference_cut_tokens(struct reference_walk *w, struct reference_rows *x)

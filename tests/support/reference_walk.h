@@ -20,12 +20,14 @@ struct reference_walk {
     size_t noise_used;
     struct reference_rows rows;
     uint32_t layer;
-    bool acted;                  /* the action is among the rows */
-    size_t state_used;           /* floats of a lane's row of states */
-    uint8_t *valid;              /* of each token of the input; NULL: the network has none */
-    size_t tokens;               /* of a state */
-    struct reference_rows items; /* what went into a pointer */
-    uint32_t first_number;       /* for dropout: of the list's first layer */
+    bool acted;                       /* the action is among the rows */
+    size_t state_used;                /* floats of a lane's row of states */
+    uint8_t *valid;                   /* of each token of the input; NULL: the network has none */
+    size_t tokens;                    /* of a state */
+    struct reference_rows items;      /* what went into a pointer */
+    const struct rm_net_shape *whole; /* of all observations */
+    const char *observed;             /* name of the observation at hand */
+    uint32_t first_number;            /* for dropout: of the list's first layer */
     /* What became of several observations, for the value too. */
     struct reference_rows combined;
     /* What the policy's embedding of groups gave, for the value too. */

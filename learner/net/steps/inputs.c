@@ -128,7 +128,8 @@ static void add_pieces(const struct rm_net *net, const struct rm_row_form *form,
     set->tokens += piece->tokens;
 }
 
-static int combine(struct rm_compiler *c, const struct rm_net_place *made, uint32_t count)
+static int combine(struct rm_compiler *c, const struct rm_net_place *made, const char *const *name,
+                   uint32_t count)
 {
     struct rm_net *net = c->net;
     const bool tokens = net->config.combine == RM_COMBINE_TOKENS;
@@ -144,8 +145,7 @@ static int combine(struct rm_compiler *c, const struct rm_net_place *made, uint3
             return rm_fail(c->error, -EINVAL,
                            "network.combine: tokens: those of %s have %u numbers, those of %s %u; "
                            "all must have the same width",
-                           net->shape.observation[0].name, width, net->shape.observation[i].name,
-                           own);
+                           name[0], width, name[i], own);
         add_pieces(net, &made[i].form, &set);
         width = own;
         if (i == 0) {
@@ -186,9 +186,15 @@ static int check_names(const struct rm_compiler *c)
             return rm_fail(c->error, -EINVAL,
                            "network.inputs.%s: the world shows no such observation; it shows %s",
                            config->inputs[i].name, names);
+        if (rm_network_is_of_graph(config, config->inputs[i].name))
+            return rm_fail(c->error, -EINVAL,
+                           "network.inputs.%s: belongs to the graph that is named so; it has no "
+                           "list of its own",
+                           config->inputs[i].name);
     }
     for (uint32_t o = 0; o < shape->observations; o++)
-        if (!rm_network_input(config, shape->observation[o].name))
+        if (!rm_network_input(config, shape->observation[o].name) &&
+            !rm_network_is_of_graph(config, shape->observation[o].name))
             return rm_fail(c->error, -EINVAL,
                            "network.inputs: has no layers for observation %s; an empty list takes "
                            "its numbers as they are",
@@ -200,12 +206,19 @@ int rm_compile_inputs(struct rm_compiler *c)
 {
     const struct rm_net_shape *shape = &c->net->shape;
     struct rm_net_place made[RM_INPUTS_MAX];
+    const char *name[RM_INPUTS_MAX];
+    uint32_t count = 0;
     struct rest rest = {c->place, 0};
     int code = check_names(c);
     for (uint32_t i = 0; !code && i < shape->observations; i++) {
+        const struct rm_input_config *input =
+            rm_network_input(&c->net->config, shape->observation[i].name);
+        if (!input) /* belongs to a graph, whose layers read it */
+            continue;
         c->now = shape->observation[i];
-        code = add_input(c, rm_network_input(&c->net->config, c->now.name), &rest);
-        made[i] = c->place;
+        code = add_input(c, input, &rest);
+        name[count] = input->name;
+        made[count++] = c->place;
     }
-    return code ? code : combine(c, made, shape->observations);
+    return code ? code : combine(c, made, name, count);
 }

@@ -17,6 +17,10 @@ int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *laye
 int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_one_hot(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_message_passing(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_graph_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_graph_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 /* inputs.c: what comes before network.layers where observations have layers of their own. */
 int rm_compile_inputs(struct rm_compiler *c);
 /* Around layers: see tokens.c. `codes`: tokens of an observation of whole numbers for an embedding.

@@ -44,11 +44,18 @@ static const struct rm_env_observation listed[] = {
     {.name = "left", .dtype = RM_ENV_F32, .dims = 1, .shape = {2}, .high = 1},
     {.name = "rows", .dtype = RM_ENV_F32, .dims = 2, .shape = {3, 4}, .high = 1, .counted = 1},
 };
+/* Up to five nodes, their edges, the own one. */
+static const struct rm_env_observation mapped[] = {
+    {.name = "map", .dtype = RM_ENV_F32, .dims = 2, .shape = {5, 3}, .high = 5, .counted = 1},
+    {.name = "map_edges", .dtype = RM_ENV_I16, .dims = 1, .shape = {21}, .high = 15, .counted = 1},
+    {.name = "map_node", .dtype = RM_ENV_I32, .dims = 1, .shape = {1}, .high = 5},
+    {.name = "left", .dtype = RM_ENV_F32, .dims = 1, .shape = {2}, .high = 1},
+};
 #define CODES         .dtype = RM_ENV_CODE8, .codes = 3, .channels = 2, .codebook = codebook
 #define REALS(size)   .dtype = RM_ENV_F32, .dims = 1, .shape = {size}, .low = -1, .high = 1
 #define THREE_ACTIONS .actions = 3, .has_mask = 1
 
-enum { ITEMS, IMAGE, TOKENS, NUMBERS, CHOICES, REAL, BOTH, SEVERAL };
+enum { ITEMS, IMAGE, TOKENS, NUMBERS, CHOICES, REAL, BOTH, SEVERAL, GRAPH };
 
 static const struct rm_env_agent agents[] = {
     /* Three elements of three codes of two channels: six features. */
@@ -68,6 +75,7 @@ static const struct rm_env_agent agents[] = {
     [REAL] = {.name = "a", REALS(5), .boxes = 1, .box = &box},
     [BOTH] = {.name = "a", REALS(5), .actions = 3, .boxes = 1, .box = &box},
     [SEVERAL] = {.name = "a", .observations = 4, .observation = listed, THREE_ACTIONS},
+    [GRAPH] = {.name = "a", .observations = 4, .observation = mapped, THREE_ACTIONS},
 };
 
 #define LAYERS(list)       "{\"layers\": [" list "]}"
@@ -182,6 +190,16 @@ static const struct {
                                           6) "," LAYER("mean_pool") "]},"
                                                                     " \"layers\": [" UNITS("lstm",
                                                                                            6) "]}",
+     1, 1},
+    {&agents[GRAPH], 1, "ppo",
+     "{\"inputs\": {\"left\": [], \"map\": [{\"type\": \"one_hot\", \"column\": 1, \"codes\": 5},"
+     " {\"type\": \"message_passing\", \"units\": 6}, {\"type\": \"relu\"},"
+     " {\"type\": \"graph_pool\"}]}, \"layers\": [{\"type\": \"linear\", \"units\": 6}]}",
+     1, 1},
+    {&agents[GRAPH], 1, "dqn",
+     "{\"normalize_observations\": true, \"observation_clip\": 2, \"inputs\": {\"left\": [],"
+     " \"map\": [{\"type\": \"graph_attention\", \"heads\": 2, \"units\": 6},"
+     " {\"type\": \"mean_pool\"}]}, \"layers\": [{\"type\": \"linear\", \"units\": 6}]}",
      1, 1},
 };
 
@@ -400,15 +418,17 @@ static void draw_inputs(const struct made *m, const struct rm_env_agent *of, flo
     const size_t inputs = rm_net_inputs(m->net);
     const struct rm_net_shape shape = rm_plan_net_shape(&m->experiment, of);
     random_floats(x, rows * inputs, 1);
-    for (size_t i = 0; i < rows * inputs && of == &agents[SEVERAL]; i++) {
+    for (size_t i = 0; i < rows * inputs && of->observations; i++) {
         const struct rm_net_observation *o = observation_of(&shape, i % inputs);
         const uint32_t most = o->counts ? o->words / o->counts / o->item : 0;
         if (i % inputs - o->at < o->counts)
             x[i] = floorf(x[i] * (float)(most + 1));
         else if (takes_code(m, of, i % inputs))
             x[i] = (float)o->low + floorf(x[i] * (float)(o->high - o->low + 1));
+        else if (of == &agents[GRAPH] && strncmp(o->name, "map", 3) == 0)
+            x[i] = floorf(x[i] * 7);
     }
-    for (size_t i = 0; i < rows * inputs && of != &agents[SEVERAL]; i++) {
+    for (size_t i = 0; i < rows * inputs && !of->observations; i++) {
         const size_t row = i / inputs, token = i % inputs / (inputs / of->shape[0]);
         if (of == &agents[NUMBERS])
             x[i] = floorf(x[i] * 8);

@@ -140,6 +140,51 @@ static const struct refusal heads[] = {
     {{.value_layer_count = RM_LAYERS_MAX + 1}, {VECTOR}, "network.value_layers: "},
 };
 
+#define GRAPH                                                                                      \
+    .inputs = 15, .actions = 2, .outputs_per_action = 1, .observations = 2,                        \
+    .observation = {                                                                               \
+        {.name = "map", .counts = 1, .words = 6, .item = 2, .dims = 2, .dim = {3, 2}},             \
+        {.name = "map_edges", .at = 7, .counts = 1, .words = 7, .item = 1, .dims = 1, .dim = {7}}}
+
+static const struct refusal graphs[] = {
+    {{.layer_count = 1, .layers = {{.type = RM_LAYER_MESSAGE_PASSING, .units = 4}}},
+     {VECTOR},
+     "network.layers[0]: message_passing: stands in a list of network.inputs"},
+    {{.input_count = 1, .inputs = {{"board", 0, 1}}, .input_layers = {PLAIN(GRAPH_POOL)}},
+     {TWO},
+     "network.inputs: has no layers for observation hand"},
+    {{.input_count = 2,
+      .inputs = {{"board", 0, 1}, {"hand", 1, 0}},
+      .input_layers = {PLAIN(GRAPH_POOL)}},
+     {TWO},
+     "network.inputs.board[0]: graph_pool: needs edges: the world shows no observation "
+     "board_edges"},
+    {{.input_count = 1, .inputs = {{"map", 0, 1}}, .input_layers = {PLAIN(GRAPH_POOL)}},
+     {GRAPH},
+     "network.inputs.map[0]: graph_pool: needs the own node: an observation map_node"},
+    {{.input_count = 1,
+      .inputs = {{"map", 0, 1}},
+      .input_layers = {{.type = RM_LAYER_GRAPH_ATTENTION, .heads = 3, .units = 4}}},
+     {GRAPH},
+     "network.inputs.map[0]: graph_attention: 3 heads do not divide a width of 4"},
+    {{.input_count = 1,
+      .inputs = {{"map", 0, 2}},
+      .input_layers = {PLAIN(MEAN_POOL), {.type = RM_LAYER_MESSAGE_PASSING, .units = 4}}},
+     {GRAPH},
+     "network.inputs.map[1]: message_passing: needs nodes: map must be a counted observation"},
+    {{.input_count = 2,
+      .inputs = {{"map", 0, 2}, {"map_edges", 2, 0}},
+      .input_layers = {{.type = RM_LAYER_MESSAGE_PASSING, .units = 4}, PLAIN(MEAN_POOL)}},
+     {GRAPH},
+     "network.inputs.map_edges: belongs to the graph that is named so"},
+    {{.layer_count = 1, .layers = {{.type = RM_LAYER_ONE_HOT, .column = 6, .codes = 2}}},
+     {VECTOR},
+     "network.layers[0]: one_hot: column 6 of 6 numbers"},
+    {{.layer_count = 2, .layers = {LINEAR(4), {.type = RM_LAYER_ONE_HOT, .codes = 2}}},
+     {VECTOR},
+     "network.layers[1]: one_hot: reads the world's numbers: no layer with parameters"},
+};
+
 static const struct refusal inputs[] = {
     {{.input_count = 1, .inputs = {{"board", 0, 0}}},
      {VECTOR},
@@ -217,6 +262,7 @@ static void inputs_that_do_not_fit(void **state)
 {
     (void)state;
     expect_refused(inputs, sizeof inputs / sizeof inputs[0]);
+    expect_refused(graphs, sizeof graphs / sizeof graphs[0]);
 }
 
 int main(void)

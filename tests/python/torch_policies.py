@@ -15,6 +15,15 @@ PAIRING = {"world": {"name": "pairing"}, "network": {"inputs": {
     "board": [{"type": "conv2d", "units": 4, "kernel": 2}], "hand": [*HAND, {"type": "mean_pool"}], "left": []}}}
 HANDS = {"world": {"name": "pairing"}, "network": {"combine": "tokens", "normalize_observations": False, "inputs": {
     "board": [{"type": "linear", "units": 8}], "hand": HAND, "left": [{"type": "linear", "units": 8}]}}}
+GRAPH = {"world": {"name": "platformer", "options": {"stage": "c3", "observe": ["reach", "graph"]}},
+         "network": {"inputs": {"reach": [], "graph": [{"type": "one_hot", "column": 10, "codes": 5}, *LINEAR]}}}
+
+
+def over_edges(*layers):
+    inputs = {**GRAPH["network"]["inputs"], "graph": [*GRAPH["network"]["inputs"]["graph"], *layers]}
+    return {**GRAPH, "network": {"inputs": inputs}}
+
+
 # (name, algorithm, world and what goes with it, layers)
 CASES = [
     ("dueling dqn", "dqn", {"network": {"head": {"dueling": True}}}, [*LINEAR, {"type": "layer_norm"}, {"type": "gelu"}]),
@@ -29,6 +38,8 @@ CASES = [
     ("numbers side by side", "dqn", {"world": {"name": "pairing"}}, LINEAR),
     ("inputs", "dqn", PAIRING, [*LINEAR, {"type": "relu"}]),
     ("inputs as tokens", "ppo", HANDS, [{"type": "attention", "heads": 2}, {"type": "mean_pool"}, *LINEAR]),
+    ("message passing", "ppo", over_edges({"type": "message_passing", "units": 8}, {"type": "graph_pool"}), LINEAR),
+    ("graph attention", "dqn", over_edges({"type": "graph_attention", "heads": 2}, {"type": "mean_pool"}), LINEAR),
     ("normalised", "ppo", {"network": {"normalize_observations": True}}, [*LINEAR, {"type": "relu"}]),
 ]
 
@@ -49,6 +60,8 @@ def compare(policy):
         x = rng.normal(size=(7, policy.inputs)).astype(np.float32)
         if policy.observation["dtype"] != "f32":
             x = rng.integers(0, 3, (7, policy.inputs)).astype(np.float32)
+        if any(o["name"] == "graph" for o in policy.observations):
+            x = rng.integers(0, 6, (7, policy.inputs)).astype(np.float32)
         tau = rng.random((7, 8), dtype=np.float32) if policy.algorithm == "iqn" else None
         wanted = policy.outputs(x, tau, mine)
         got = module(torch.tensor(x), its, None if tau is None else torch.tensor(tau))

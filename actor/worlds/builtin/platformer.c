@@ -9,15 +9,16 @@
 
 enum { GAME_STATE = 64, REACH = 8, DOOR_VALUES = 8 };
 enum { FAST = 100 }; /* pixels a frame; no ninja gets there */
-enum { SEE_GAME_STATE = 1, SEE_REACH = 2, SEE_DOORS = 4 };
+enum { SEE_GAME_STATE = 1, SEE_REACH = 2, SEE_DOORS = 4, SEE_GRAPH = 8 };
+enum { OBSERVATIONS = 7, GRAPH = 3, GRAPH_EDGES, GRAPH_NODE, GRAPH_VERSION };
 
 _Static_assert(sizeof(struct rm_platformer_world) % 8 == 0, "worlds of a batch lie side by side");
 
 struct rm_env {
     struct rm_single single;
-    struct rm_env_observation observation[3];
-    uint32_t sees;
-    size_t reach_at, doors_at;       /* in an entry of the buffer */
+    struct rm_env_observation observation[OBSERVATIONS];
+    uint32_t sees, graph_nodes;      /* graph_nodes: for which there is room */
+    size_t at[OBSERVATIONS];         /* in an entry of the buffer */
     bool compat, speed_bonus, given; /* given: the one level is that of `level` */
     enum rm_platformer_stage stage;
     uint32_t split;
@@ -28,7 +29,7 @@ struct rm_env {
 
 static const char *const stages[] = {"c0", "c1", "c2", "c3", "m0", "m1", NULL};
 static const char *const splits[] = {"train", "valid", "test", NULL};
-static const char *const observation_names[] = {"game_state", "reach", "doors", NULL};
+static const char *const observation_names[] = {"game_state", "reach", "doors", "graph", NULL};
 
 static const struct rm_env_option_doc options[] = {
     {.key = "stage",
@@ -48,8 +49,10 @@ static const struct rm_env_option_doc options[] = {
     {.key = "observe",
      .doc = "what the agent sees; by default game_state and reach",
      .type = RM_ENV_WORD,
-     .most = 3,
+     .most = 4,
      .words = observation_names},
+    RM_OPTION_WHOLE("graph_nodes", 0, 0, RM_PLATFORMER_NODES_INSIDE,
+                    "nodes that there is room for in graph; 0: as many as the levels can have"),
     RM_OPTION_WHOLE("max_steps", 2000, 1, 1e9, "frames in an episode"),
     RM_OPTION_WHOLE("compat", 0, 0, 1, "1: as the program that this world is modelled on"),
     RM_OPTION_WHOLE("speed_bonus", 1, 0, 1, "with compat, 0: none for speed in a direction"),
@@ -96,6 +99,8 @@ static void find_ways(const struct rm_env *env, struct rm_platformer_world *worl
         world->loose = 0;
         rm_platformer_paths_find(paths, map, &world->state, 0);
     }
+    if (place->graph)
+        rm_platformer_graph_update(place->graph, paths, map, &world->state, begins);
     world->node = node == RM_PLATFORMER_NOWHERE ? world->node : node;
     if (env->compat || map->level.mines == 0)
         return;
@@ -503,6 +508,27 @@ static void write_doors(void *out, const struct rm_platformer_world *world,
     }
 }
 
+static void write_counted(void *out, uint32_t count, const void *elements, size_t bytes)
+{
+    memcpy(out, &count, sizeof count);
+    memcpy((uint8_t *)out + sizeof count, elements, count * bytes);
+}
+
+static void write_graph(void *obs, const struct rm_env *env,
+                        const struct rm_platformer_world *world,
+                        const struct rm_platformer_graph *graph)
+{
+    const uint32_t numbers = graph->nodes + 1 + graph->edges;
+    const int32_t node = world->node == RM_PLATFORMER_NOWHERE ? -1 : graph->place[world->node];
+    write_counted(rm_env_at(obs, (ptrdiff_t)env->at[GRAPH], 1), graph->nodes, graph->node,
+                  sizeof graph->node[0]);
+    write_counted(rm_env_at(obs, (ptrdiff_t)env->at[GRAPH_EDGES], 1), numbers, graph->row,
+                  sizeof graph->row[0]);
+    memcpy(rm_env_at(obs, (ptrdiff_t)env->at[GRAPH_NODE], 1), &node, sizeof node);
+    memcpy(rm_env_at(obs, (ptrdiff_t)env->at[GRAPH_VERSION], 1), &graph->version,
+           sizeof graph->version);
+}
+
 static void observe(const struct rm_env *env, const void *of, void *obs)
 {
     const struct rm_platformer_world *world = of;
@@ -515,9 +541,11 @@ static void observe(const struct rm_env *env, const void *of, void *obs)
         write_threats(f, env, world, place);
     }
     if (env->sees & SEE_REACH)
-        write_reach(rm_env_at(obs, (ptrdiff_t)env->reach_at, 1), env, world, place);
+        write_reach(rm_env_at(obs, (ptrdiff_t)env->at[1], 1), env, world, place);
     if (env->sees & SEE_DOORS)
-        write_doors(rm_env_at(obs, (ptrdiff_t)env->doors_at, 1), world, place);
+        write_doors(rm_env_at(obs, (ptrdiff_t)env->at[2], 1), world, place);
+    if (env->sees & SEE_GRAPH)
+        write_graph(obs, env, world, place->graph);
 }
 
 static void write_mask(const struct rm_env *env, const void *of, uint8_t *mask)
@@ -682,14 +710,19 @@ static int load_state(struct rm_env *env, const void *state)
         make_level(env, world, place);
         rm_platformer_paths_begin(place->paths, &place->map);
         rm_platformer_paths_find(place->paths, &place->map, &world->state, world->loose);
+        if (place->graph)
+            rm_platformer_graph_update(place->graph, place->paths, &place->map, &world->state,
+                                       true);
     }
     return rc;
 }
 
 static void platformer_close(struct rm_env *env)
 {
-    for (uint32_t w = 0; env->place && w < env->single.batch.worlds; w++)
+    for (uint32_t w = 0; env->place && w < env->single.batch.worlds; w++) {
         free(env->place[w].paths);
+        free(env->place[w].graph);
+    }
     free(env->place);
     rm_single_close(env);
 }
@@ -701,7 +734,9 @@ static int make_places(struct rm_env *env)
     env->place = calloc(worlds, sizeof *env->place);
     for (uint32_t w = 0; env->place && w < worlds; w++) {
         env->place[w].paths = calloc(1, rm_platformer_paths_bytes(doors));
-        if (!env->place[w].paths)
+        if (env->sees & SEE_GRAPH)
+            env->place[w].graph = calloc(1, sizeof *env->place[w].graph);
+        if (!env->place[w].paths || (env->sees & SEE_GRAPH && !env->place[w].graph))
             return -ENOMEM;
         env->place[w].paths->compat = env->compat;
     }
@@ -723,6 +758,18 @@ static uint32_t word_option(const struct rm_env_config *config, const char *key,
     return option ? place_in(words, option->text) : 0;
 }
 
+/* Nodes that a level can have: four in a tile that is not full. */
+static uint32_t most_nodes(const struct rm_env *env)
+{
+    uint32_t tiles = 0;
+    if (!env->given)
+        return rm_platformer_graph_most(env->stage);
+    for (int row = 1; row < RM_PLATFORMER_ROWS - 1; row++)
+        for (int column = 1; column < RM_PLATFORMER_COLUMNS - 1; column++)
+            tiles += env->level.tile[row][column] != RM_PLATFORMER_FULL;
+    return 4 * (tiles ? tiles : 1);
+}
+
 /* What the agent sees, in the order of the table whatever the option's. */
 static void describe_observations(struct rm_env *env, const struct rm_env_config *config)
 {
@@ -741,8 +788,35 @@ static void describe_observations(struct rm_env *env, const struct rm_env_config
          .low = -1,
          .high = 1,
          .counted = 1},
+        {.name = "graph",
+         .dtype = RM_ENV_F32,
+         .dims = 2,
+         .shape = {0, RM_PLATFORMER_NODE_VALUES},
+         .high = 33,
+         .counted = 1},
+        {.name = "graph_edges",
+         .dtype = RM_ENV_I16,
+         .dims = 1,
+         .shape = {0},
+         .high = RM_PLATFORMER_EDGES_PER_NODE * RM_PLATFORMER_NODES_INSIDE,
+         .counted = 1},
+        {.name = "graph_node",
+         .dtype = RM_ENV_I32,
+         .dims = 1,
+         .shape = {1},
+         .low = -1,
+         .high = RM_PLATFORMER_NODES_INSIDE},
+        {.name = "graph_version", .dtype = RM_ENV_I32, .dims = 1, .shape = {1}, .high = INT32_MAX},
     };
-    static const size_t bytes[] = {sizeof(float) * GAME_STATE, sizeof(float) * REACH, 0};
+    const uint32_t nodes = env->graph_nodes;
+    const uint32_t numbers = nodes + 1 + RM_PLATFORMER_EDGES_PER_NODE * nodes;
+    const size_t bytes[OBSERVATIONS] = {sizeof(float) * GAME_STATE,
+                                        sizeof(float) * REACH,
+                                        sizeof(float) * (1 + DOOR_VALUES * RM_PLATFORMER_DOORS),
+                                        sizeof(float) * (1 + RM_PLATFORMER_NODE_VALUES * nodes),
+                                        sizeof(uint32_t) + (numbers + 1) / 2 * 2 * sizeof(int16_t),
+                                        sizeof(int32_t),
+                                        sizeof(int32_t)};
     const struct rm_env_option *option = rm_env_find_option(config, "observe");
     struct rm_single *single = &env->single;
     size_t at = 0;
@@ -751,13 +825,16 @@ static void describe_observations(struct rm_env *env, const struct rm_env_config
     if (env->sees == 0)
         env->sees = SEE_GAME_STATE | SEE_REACH;
     single->agent.observation = env->observation;
-    for (uint32_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (env->sees >> i & 1) {
-            env->observation[single->agent.observations++] = all[i];
-            env->reach_at = 1u << i == SEE_REACH ? at : env->reach_at;
-            env->doors_at = 1u << i == SEE_DOORS ? at : env->doors_at;
-            at += bytes[i];
-        }
+    for (uint32_t i = 0; i < OBSERVATIONS; i++) {
+        struct rm_env_observation *of = &env->observation[single->agent.observations];
+        if (!(env->sees >> (i < GRAPH ? i : GRAPH) & 1))
+            continue;
+        *of = all[i];
+        of->shape[0] = i == GRAPH ? nodes : i == GRAPH_EDGES ? numbers : of->shape[0];
+        single->agent.observations++;
+        env->at[i] = at;
+        at += bytes[i];
+    }
 }
 
 static void describe(struct rm_env *env)
@@ -799,12 +876,21 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         platformer_close(env);
         return NULL;
     }
+    const uint32_t most = most_nodes(env);
+    env->graph_nodes = rm_env_option_u32(config, options, "graph_nodes");
+    if (env->graph_nodes && env->graph_nodes < most) {
+        snprintf(error, error_size, "graph_nodes is %u, but a level can have %u", env->graph_nodes,
+                 most);
+        platformer_close(env);
+        return NULL;
+    }
+    env->graph_nodes = env->graph_nodes ? env->graph_nodes : most;
+    describe_observations(env, config);
     if (make_places(env) < 0) {
         rm_env_batch_no_memory(config, error, error_size);
         platformer_close(env);
         return NULL;
     }
-    describe_observations(env, config);
     describe(env);
     return env;
 }

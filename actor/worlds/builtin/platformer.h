@@ -3,7 +3,7 @@
 #ifndef RM_ACTOR_WORLDS_BUILTIN_PLATFORMER_H
 #define RM_ACTOR_WORLDS_BUILTIN_PLATFORMER_H
 
-#include "actor/worlds/builtin/platformer_path.h"
+#include "actor/worlds/builtin/platformer_graph.h"
 #include "actor/worlds/builtin/single.h"
 
 enum {
@@ -30,6 +30,7 @@ struct rm_platformer_world {
 struct rm_platformer_place {
     struct rm_platformer_map map;
     struct rm_platformer_paths *paths;
+    struct rm_platformer_graph *graph; /* NULL: it is not observed */
 };
 
 /* That of a world of the batch. */

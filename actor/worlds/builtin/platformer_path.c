@@ -188,8 +188,11 @@ void rm_platformer_paths_find(struct rm_platformer_paths *paths,
     paths->reachable = spread(paths, paths->tight, node_at(paths, map->level.spawn), spare->hops,
                               &spare->farthest);
     paths->edges = 0;
-    for (uint32_t i = 0; i < paths->reachable; i++)
+    memset(paths->reached, 0, sizeof paths->reached);
+    for (uint32_t i = 0; i < paths->reachable; i++) {
+        paths->reached[paths->queue[i]] = 1;
         paths->edges += (uint32_t)__builtin_popcount(paths->tight[paths->queue[i]]);
+    }
     for (uint32_t f = 0; f < fields; f++)
         find_field(paths, map, f, loose >> f & 1 ? paths->loose : paths->tight);
 }

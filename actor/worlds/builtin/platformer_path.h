@@ -37,8 +37,9 @@ struct rm_platformer_paths {
     bool compat;
     uint32_t reachable, edges;          /* nodes that can be reached from the spawn, their edges */
     uint8_t valid[RM_PLATFORMER_NODES]; /* 1: the node is there */
-    uint8_t tight[RM_PLATFORMER_NODES]; /* edges, a bit for each direction: into no mine's tile */
-    uint8_t loose[RM_PLATFORMER_NODES]; /* the same with those */
+    uint8_t reached[RM_PLATFORMER_NODES]; /* 1: it can be reached from the spawn */
+    uint8_t tight[RM_PLATFORMER_NODES];   /* edges, a bit for each direction: into no mine's tile */
+    uint8_t loose[RM_PLATFORMER_NODES];   /* the same with those */
     uint16_t queue[RM_PLATFORMER_NODES_INSIDE];
     struct rm_platformer_field field[]; /* 2, and 3 for each door */
 };

@@ -16,6 +16,8 @@
 
 enum { NOTHING, LEFT, RIGHT, JUMP };
 
+extern const struct rm_env_ops rm_platformer_ops;
+
 static struct rm_platformer_map map;
 static struct rm_platformer_state state;
 
@@ -606,6 +608,167 @@ static void test_observations(void **unused)
     rm_test_batch_close(&batch);
 }
 
+static int32_t number_at(const uint8_t *at)
+{
+    int32_t number;
+    memcpy(&number, at, sizeof number);
+    return number;
+}
+
+struct seen_graph {
+    uint32_t nodes, edges;
+    const float *node;
+    const int16_t *starts, *sources;
+    int32_t own, version;
+};
+
+/* As the buffer has it: behind game_state, in the order of the spec. */
+static struct seen_graph graph_of(struct rm_test_batch *batch, uint32_t room)
+{
+    const uint8_t *obs = rm_test_batch_obs(batch, 0, 0), *at = obs + 64 * sizeof(float);
+    const uint8_t *edges = at + 4 + sizeof(float) * RM_PLATFORMER_NODE_VALUES * room;
+    const uint8_t *own = edges + 4 + (room + 1 + 4 * room + 1) / 2 * 2 * sizeof(int16_t);
+    struct seen_graph g = {.nodes = (uint32_t)number_at(at),
+                           .node = (const float *)(const void *)(at + 4),
+                           .starts = (const int16_t *)(const void *)(edges + 4),
+                           .own = number_at(own),
+                           .version = number_at(own + 4)};
+    g.edges = (uint32_t)number_at(edges) - g.nodes - 1;
+    g.sources = g.starts + g.nodes + 1;
+    assert_int_equal(g.starts[0], 0);
+    assert_int_equal(g.starts[g.nodes], g.edges);
+    return g;
+}
+
+static const float *value_of(const struct seen_graph *g, uint32_t node, uint32_t value)
+{
+    return g->node + (size_t)node * RM_PLATFORMER_NODE_VALUES + value;
+}
+
+/* Edges lead between nodes 12 pixels apart, both ways; the own node is the ninja's. */
+static void check_graph(const struct seen_graph *g, const struct rm_platformer_ninja *ninja)
+{
+    for (uint32_t node = 0; node < g->nodes; node++)
+        for (int16_t k = g->starts[node]; k < g->starts[node + 1]; k++) {
+            const uint32_t source = (uint32_t)g->sources[k];
+            assert_true(source < g->nodes);
+            const float dx = 1056 * fabsf(*value_of(g, node, 0) - *value_of(g, source, 0));
+            const float dy = 600 * fabsf(*value_of(g, node, 1) - *value_of(g, source, 1));
+            assert_true(fabsf(dx + dy - 12) < 1e-3f && fminf(dx, dy) < 1e-3f);
+        }
+    assert_true(fabs(1056 * *value_of(g, (uint32_t)g->own, 0) - ninja->x) <= 6.001);
+    assert_true(fabs(600 * *value_of(g, (uint32_t)g->own, 1) - ninja->y) <= 6.001);
+}
+
+static uint32_t count_kind(const struct seen_graph *g, float kind)
+{
+    uint32_t count = 0;
+    for (uint32_t node = 0; node < g->nodes; node++)
+        count += *value_of(g, node, RM_PLATFORMER_NODE_KIND) == kind;
+    return count;
+}
+
+/* A corridor of one tile's height with a door: nodes in two rows, nothing beyond the door until it
+ * opens. The version says when edges change. */
+static void test_graph(void **unused)
+{
+    struct rm_test_batch batch;
+    (void)unused;
+    open_batch(&batch, "stage=\"c3\" levels=1 first_level=5 observe=[\"graph\",\"game_state\"]");
+    const struct rm_env_agent *agent = &batch.spec->agent[0];
+    const uint32_t room = agent->observation[1].shape[0];
+    assert_int_equal(agent->observations, 5);
+    assert_string_equal(agent->observation[1].name, "graph");
+    assert_string_equal(agent->observation[2].name, "graph_edges");
+    assert_string_equal(agent->observation[3].name, "graph_node");
+    assert_string_equal(agent->observation[4].name, "graph_version");
+    assert_int_equal(agent->observation[2].shape[0], 5 * room + 1);
+    assert_int_equal(room, 460);
+    const struct rm_platformer_ninja *ninja = &world_of(&batch)->state.ninja;
+    const struct seen_graph g = graph_of(&batch, room);
+    check_graph(&g, ninja);
+    assert_int_equal(g.nodes % 4, 0);
+    assert_int_equal(g.edges, 2 * (3 * (g.nodes / 2) - 2) - 4); /* a ladder, cut by the door */
+    uint32_t reached = 0;
+    for (uint32_t node = 0; node < g.nodes; node++)
+        reached += *value_of(&g, node, RM_PLATFORMER_NODE_REACHED) == 1;
+    assert_true(reached > 0 && reached < g.nodes);
+    assert_true(count_kind(&g, 3) > 0 && count_kind(&g, 4) > 0 && count_kind(&g, 6) > 0);
+    const int32_t towards =
+        world_of(&batch)->state.ninja.x <
+                rm_platformer_place_of(batch.env, world_of(&batch))->map.level.opener.x
+            ? RIGHT
+            : LEFT;
+    while (world_of(&batch)->state.open[0] == 0) {
+        assert_int_equal(graph_of(&batch, room).version, g.version);
+        step(&batch, towards);
+    }
+    const struct seen_graph later = graph_of(&batch, room);
+    check_graph(&later, ninja);
+    assert_int_equal(later.version, g.version + 1);
+    assert_int_equal(later.edges, 2 * (3 * (g.nodes / 2) - 2));
+    for (uint32_t node = 0; node < later.nodes; node++)
+        assert_true(*value_of(&later, node, RM_PLATFORMER_NODE_REACHED) == 1);
+    rm_test_batch_close(&batch);
+}
+
+/* Mines: edges lead into no tile of a deadly one, and its nodes show it; a saved state brings the
+ * same graph back. */
+static void test_graph_of_mines(void **unused)
+{
+    struct rm_test_batch batch;
+    struct rm_platformer_world saved;
+    (void)unused;
+    open_batch(&batch, "stage=\"c2\" levels=1 first_level=11 observe=[\"graph\",\"game_state\"]");
+    const uint32_t room = batch.spec->agent[0].observation[1].shape[0];
+    const struct seen_graph g = graph_of(&batch, room);
+    const size_t bytes = batch.obs_bytes[0];
+    uint8_t *copy = malloc(bytes);
+    check_graph(&g, &world_of(&batch)->state.ninja);
+    assert_true(count_kind(&g, 2) > 0);
+    uint32_t out = 0;
+    for (uint32_t node = 0; node < g.nodes; node++)
+        if (*value_of(&g, node, RM_PLATFORMER_NODE_KIND) == 2 &&
+            *value_of(&g, node, RM_PLATFORMER_NODE_ACTIVE) == 1)
+            out += g.starts[node] == g.starts[node + 1];
+    assert_true(out > 0);
+    assert_int_equal(batch.world.ops->save_state(batch.env, &saved), 0);
+    step(&batch, NOTHING);
+    memcpy(copy, rm_test_batch_obs(&batch, 0, 0), bytes);
+    assert_int_equal(batch.world.ops->load_state(batch.env, &saved), 0);
+    step(&batch, NOTHING);
+    assert_memory_equal(copy, rm_test_batch_obs(&batch, 0, 0), bytes);
+    free(copy);
+    rm_test_batch_close(&batch);
+}
+
+/* The level of the page's check 11 has 104 nodes; room for fewer than a level can have is refused.
+ */
+static void test_graph_room(void **unused)
+{
+    static struct rm_platformer_graph graph;
+    char error[160];
+    const struct rm_env_option option = {.key = "graph_nodes", .value = 459, .count = 1};
+    const struct rm_env_config config = {.struct_size = sizeof config,
+                                         .worlds = 1,
+                                         .options = &option,
+                                         .option_count = 1,
+                                         .ops = &rm_platformer_ops};
+    (void)unused;
+    struct rm_platformer_paths *paths = calloc(1, rm_platformer_paths_bytes(0));
+    rm_platformer_generate(&map.level, RM_PLATFORMER_C0, 7);
+    rm_platformer_build(&map);
+    rm_platformer_begin(&map, &state);
+    rm_platformer_paths_begin(paths, &map);
+    rm_platformer_paths_find(paths, &map, &state, 0);
+    rm_platformer_graph_update(&graph, paths, &map, &state, true);
+    assert_int_equal(graph.nodes, 104);
+    assert_int_equal(graph.edges, paths->edges);
+    free(paths);
+    assert_null(rm_platformer_ops.create(&config, error, sizeof error));
+    assert_string_equal(error, "graph_nodes is 459, but a level can have 460");
+}
+
 /* A state that no episode comes to is refused. */
 static void test_states(void **unused)
 {
@@ -668,6 +831,8 @@ int main(void)
         cmocka_unit_test(test_ends),        cmocka_unit_test(test_level_text),
         cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_observations),
         cmocka_unit_test(test_states),      cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_graph),       cmocka_unit_test(test_graph_of_mines),
+        cmocka_unit_test(test_graph_room),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

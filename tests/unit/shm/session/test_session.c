@@ -375,9 +375,10 @@ static void plan_counts_parameters(void **state)
         const char *file;
         uint64_t count;
     } rows[] = {
-        {"config/prover-ppo.json", 1287937},  {"config/prover-ppo-small.json", 260033},
-        {"config/platformer-c0.json", 26759}, {"config/platformer-c1.json", 26759},
-        {"config/platformer-c2.json", 26759}, {"config/platformer-c3.json", 26759},
+        {"config/prover-ppo.json", 1287937},     {"config/prover-ppo-small.json", 260033},
+        {"config/platformer-c0.json", 26759},    {"config/platformer-c1.json", 26759},
+        {"config/platformer-c2.json", 26759},    {"config/platformer-c3.json", 26759},
+        {"config/platformer-sg-c0.json", 40743},
     };
     struct rm_error error = {""};
     (void)state;

@@ -330,7 +330,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "top",
      .summary = "full-screen live view",
      .text = "Shows progress, agents and where each worker's time goes. Keys: q quits, p pauses "
-             "and resumes, s changes the order of the workers, e evaluates, ? explains.",
+             "and resumes, s changes the order of the workers, e evaluates, n shows the next "
+             "experiment, ? explains.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_top},

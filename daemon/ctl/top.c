@@ -64,6 +64,9 @@ static void refresh_view(struct view *view)
     top->have_now = true;
     rm_snapshot_read(top->now, reply);
     json_decref(reply);
+    if (!top->curve.file)
+        rm_curve_open(&top->curve, top->now->directory, "score_last");
+    rm_curve_read(&top->curve);
 }
 
 static void command_key(struct view *view, const char *command, const char *done)
@@ -97,6 +100,33 @@ static void key_evaluate(struct view *view)
     command_key(view, "evaluate", "evaluating");
 }
 
+/* The running experiment after this one by name, of those that answer this user. */
+static void key_next(struct view *view)
+{
+    struct rm_found *found = NULL;
+    struct rm_error error = {""};
+    struct rm_ctl_client client = {.fd = -1};
+    int count = rm_find_sockets(&found, &error), at = 0;
+    while (at < count && strcmp(found[at].name, view->top.now->name) != 0)
+        at++;
+    for (int i = 1; i < count && client.fd < 0; i++) {
+        const char *socket = found[(at + i) % count].socket;
+        if (rm_find_alive(socket))
+            (void)rm_ctl_client_open(&client, socket, view->client.timeout_ns, &error);
+    }
+    free(found);
+    if (client.fd < 0) {
+        show_message(view, "no other experiment is running");
+        return;
+    }
+    rm_ctl_client_close(&view->client);
+    rm_curve_close(&view->top.curve);
+    view->client = client;
+    view->top.ended = view->top.have_now = false;
+    view->top.scroll = 0;
+    refresh_view(view);
+}
+
 static void key_help(struct view *view)
 {
     view->top.help = !view->top.help;
@@ -116,8 +146,9 @@ static const struct {
     int key;
     void (*act)(struct view *view);
 } keys[] = {
-    {'q', key_quit}, {'p', key_pause}, {'s', key_order},     {'e', key_evaluate}, {'?', key_help},
-    {'h', key_help}, {KEY_UP, key_up}, {KEY_DOWN, key_down}, {'k', key_up},       {'j', key_down},
+    {'q', key_quit},      {'p', key_pause}, {'s', key_order}, {'e', key_evaluate},
+    {'n', key_next},      {'?', key_help},  {'h', key_help},  {KEY_UP, key_up},
+    {KEY_DOWN, key_down}, {'k', key_up},    {'j', key_down},
 };
 
 static void handle(struct view *view, int key)
@@ -185,6 +216,7 @@ int rm_ctl_top(const struct rm_ctl_arguments *given)
         }
     }
     rm_ctl_client_close(&view->client);
+    rm_curve_close(&view->top.curve);
     free(view->top.now);
     free(view->top.before);
     free(view);

@@ -2,6 +2,7 @@
 #ifndef RM_DAEMON_CTL_TOP_H
 #define RM_DAEMON_CTL_TOP_H
 
+#include "daemon/ctl/curve.h"
 #include "daemon/ctl/snapshot.h"
 
 #include <stdbool.h>
@@ -18,6 +19,7 @@ struct rm_top {
     struct rm_snapshot *now, *before; /* `before` is about a second older */
     bool have_now, have_before;
     double seconds_between;
+    struct rm_curve curve; /* of the score; empty where the run's directory cannot be read */
     enum rm_top_order order;
     int scroll; /* first worker shown */
     bool help;

@@ -17,8 +17,12 @@
 #define PAIR_BAD       (PAIR_GOOD + 2)
 #define PAIR_BAR       (PAIR_GOOD + 3)
 #define BAR_LEAST      12
-#define WORKERS_LEAST  6  /* lines that figures leave them */
-#define WORKER_COLUMNS 52 /* what stands before a worker's bar */
+#define WORKERS_LEAST  6 /* lines that figures leave them */
+#define CURVE_COLUMN   7
+#define CURVE_CELLS    120
+#define CURVE_LEVELS   8
+#define CURVE_REST     (CURVE_COLUMN + 26) /* columns that are not the curve's */
+#define WORKER_COLUMNS 52                  /* what stands before a worker's bar */
 
 static bool colours;
 
@@ -139,6 +143,30 @@ static void draw_progress(int y, const struct rm_snapshot *s)
     put(y, 1 + cells, A_NORMAL, "]%s", after);
 }
 
+/* The learning curve, a character a part of the run, and the values it lies between. */
+static void draw_curve(int y, const struct rm_curve *curve)
+{
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    static const char *const plain[] = {"_", ".", "-", "~", "=", "+", "*", "#"};
+    const char *const *levels = MB_CUR_MAX > 1 ? blocks : plain;
+    double mean[CURVE_CELLS], least = INFINITY, most = -INFINITY;
+    const size_t room = COLS > CURVE_REST ? (size_t)(COLS - CURVE_REST) : 0;
+    const size_t cells = rm_curve_means(curve, mean, room < CURVE_CELLS ? room : CURVE_CELLS);
+    for (size_t i = 0; i < cells; i++) {
+        least = fmin(least, mean[i]);
+        most = fmax(most, mean[i]);
+    }
+    if (cells < 2)
+        return;
+    put(y, 0, A_NORMAL, "curve");
+    for (size_t i = 0; i < cells; i++) {
+        const double height = most > least ? (mean[i] - least) / (most - least) : 0;
+        mvaddstr(y, CURVE_COLUMN + (int)i, levels[(int)lround(height * (CURVE_LEVELS - 1))]);
+    }
+    put_whole(y, CURVE_COLUMN + (int)cells, A_NORMAL, "  %s to %s", rm_format_measure(least).s,
+              rm_format_measure(most).s);
+}
+
 static int draw_head(const struct rm_top *top)
 {
     const struct rm_snapshot *s = top->now;
@@ -167,6 +195,8 @@ static int draw_head(const struct rm_top *top)
         if (!isnan(s->score_random))
             put_whole(y, x, A_NORMAL, "   random play %s", rm_format_measure(s->score_random).s);
         y++;
+        if (top->curve.count > 1)
+            draw_curve(y++, &top->curve);
     }
     if (s->error[0])
         put(y++, 0, paint(PAIR_BAD) | A_BOLD, "%s", s->error);
@@ -358,16 +388,18 @@ static void draw_help(void)
     static const char *const lines[] = {
         "FIRST, LAST   mean reward per episode over the first and the latest episodes",
         "GREEDY        mean reward in the last evaluation, without exploration",
+        "curve         score over the run so far",
         "REPLAY        share of the replay memory that is filled",
-        "ENTROPY, KL   of the latest rollout's updates: left in the policy, and moved away",
+        "ENTROPY, KL   of the policy in the latest rollout's updates, and how far it moved",
         "RATIO         transitions sampled per transition inserted",
-        "LAG           updates between the weights acted with and the learner's own, mean",
+        "LAG           updates from the weights acted with to the learner's own, mean",
         "RUN           which start of the worker this is",
         "bars          where each worker's time went since the last look",
         "",
         "q   quit                     p   pause or resume",
         "s   order of the workers     e   evaluate now",
-        "up, down   scroll workers    ?   this page",
+        "n   next experiment          ?   this page",
+        "up, down   scroll workers",
     };
     int count = (int)(sizeof lines / sizeof lines[0]), y = LINES > count + 4 ? 4 : 0;
     for (int i = 0; i < count; i++) {
@@ -380,7 +412,7 @@ static void draw_help(void)
 static void draw_foot(const struct rm_top *top)
 {
     int x =
-        put(LINES - 1, 0, A_REVERSE, " q quit  p %s  s order: %s  e evaluate  ? help ",
+        put(LINES - 1, 0, A_REVERSE, " q quit  p %s  s order: %s  e evaluate  n next  ? help ",
             !strcmp(top->now->state, "paused") ? "resume" : "pause", rm_top_order_name(top->order));
     if (x + 1 + (int)strlen(top->message) > COLS) { /* what was said counts more than the keys */
         move(LINES - 1, 0);

@@ -43,6 +43,7 @@ AEC = [("pettingzoo.classic.tictactoe_v3:env", {}), ("pettingzoo.classic.connect
        ("pettingzoo.classic.rps_v2:env", {}), ("pettingzoo.classic.texas_holdem_v4:env", {}),
        ("pettingzoo.classic.leduc_holdem_v4:env", {})]
 FUNCTIONS = '''
+import functools
 import gymnasium
 
 
@@ -83,9 +84,25 @@ def supersuit(**options):
 
 
 def jumanji(name):
+    """Where no action is legal, as for a snake that is trapped, all are: each ends the episode."""
     import jumanji
     from jumanji.wrappers import JumanjiToGymWrapper
-    return JumanjiToGymWrapper(jumanji.make(name))
+    env = JumanjiToGymWrapper(jumanji.make(name))
+
+    def open_mask(obs):
+        mask = obs["action_mask"]
+        return {**obs, "action_mask": mask if mask.any() else ~mask}
+
+    return gymnasium.wrappers.TransformObservation(env, open_mask, env.observation_space)
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(name):
+    """Once a process, not once a world."""
+    import jax
+    from craftax.craftax_env import make_craftax_env_from_name
+    env = make_craftax_env_from_name(name, auto_reset=False)
+    return env, jax.jit(env.reset), jax.jit(env.step)
 
 
 class Craftax(gymnasium.Env):
@@ -94,9 +111,8 @@ class Craftax(gymnasium.Env):
     def __init__(self, name):
         import jax
         import numpy as np
-        from craftax.craftax_env import make_craftax_env_from_name
-        self.jax, self.np, env = jax, np, make_craftax_env_from_name(name, auto_reset=False)
-        self.made, self.move = jax.jit(env.reset), jax.jit(env.step)
+        self.jax, self.np = jax, np
+        env, self.made, self.move = compiled(name)
         shape = env.observation_space(env.default_params).shape
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
         self.action_space = gymnasium.spaces.Discrete(env.action_space(env.default_params).n)

@@ -4,6 +4,7 @@
 #include "learner/learner.h"
 #include "shm/duty.h"
 #include "tests/support/batch.h"
+#include "tests/support/effort.h"
 #include "tests/support/session.h"
 
 #include <setjmp.h>
@@ -21,7 +22,8 @@ static struct rm_session session;
 static void test_trains(void **unused)
 {
     (void)unused;
-    char library[1300], directory[] = "/tmp/rm-example-XXXXXX";
+    char library[1300], steps[32], directory[] = "/tmp/rm-example-XXXXXX";
+    const uint32_t budget = rm_test_effort(3000, 1200);
     struct rm_error error = {""};
     struct rm_duty duties[3];
     struct rm_learner *learner[2];
@@ -29,8 +31,10 @@ static void test_trains(void **unused)
 
     snprintf(library, sizeof(library), "world.library=%s",
              rm_test_build_path("examples/tictactoe.so"));
-    const char *const set[] = {"mode=sequential", "run.steps=3000",
-                               "world.options={\"opening\": true}", library, NULL};
+    snprintf(steps, sizeof(steps), "run.steps=%u", budget);
+    const char *const set[] = {
+        "mode=sequential", steps, "sample.min_fill=400", "world.options={\"opening\": true}",
+        library,           NULL};
     assert_int_equal(rm_test_session_file(&session, "scripts/examples/tictactoe.json", set), 0);
     assert_int_equal(session.plan.policies, 2);
     assert_int_equal(session.plan.phases, 2);
@@ -47,8 +51,8 @@ static void test_trains(void **unused)
     if (rm_duty_run_in_turn(duties, 3, &error) != RM_EXIT_OK)
         fail_msg("%s", error.text);
     for (uint32_t p = 0; p < 2; p++) {
-        assert_true(session.board.policies[p].env_steps >= 3000);
-        assert_true(session.board.policies[p].updates >= 100);
+        assert_true(session.board.policies[p].env_steps >= budget);
+        assert_true(session.board.policies[p].updates >= budget / 20);
     }
     rm_actor_destroy(actor);
     for (uint32_t p = 0; p < 2; p++)

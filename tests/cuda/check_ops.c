@@ -94,8 +94,8 @@ static bool read_arguments(int argc, char **argv, struct wanted *w)
     return optind == argc;
 }
 
-static void tell(struct count *n, const char *what, const char *how, double deviation, double most,
-                 const char *wrong)
+static void print_line(struct count *n, const char *what, const char *how, double deviation,
+                       double most, const char *wrong)
 {
     const bool fine = !*wrong && deviation <= most;
     printf("%-28s %s  %9.2e  of %7.1e  %s%s\n", what, how, deviation, most, fine ? "ok" : "FAIL ",
@@ -120,10 +120,10 @@ static void check_table(const struct op_case *cases, size_t count, struct rm_bac
             continue;
         const struct op_result r = op_check(c, cpu, device, w->draws, w->most, w->seed + i);
         const struct op_result again = op_check(c, cpu, device, w->draws, w->most, w->seed + i);
-        tell(n, c->name, computes[compute], r.deviation, op_tolerance(c, compute),
-             r.failed               ? "(no memory, or a device error)"
-             : r.bits != again.bits ? "(other bits when done again)"
-                                    : "");
+        print_line(n, c->name, computes[compute], r.deviation, op_tolerance(c, compute),
+                   r.failed               ? "(no memory, or a device error)"
+                   : r.bits != again.bits ? "(other bits when done again)"
+                                          : "");
     }
 }
 
@@ -135,12 +135,12 @@ static void check_net(const struct named_net *of, struct rm_backend *cpu, struct
     const struct net_parity again = net_check(of, cpu, device, compute, seed);
     const bool result = r.result / r.result_allowed > r.gradient / r.gradient_allowed;
     snprintf(name, sizeof name, "net %.70s", of->name);
-    tell(n, name, computes[compute], result ? r.result : r.gradient,
-         result ? r.result_allowed : r.gradient_allowed,
-         r.failed               ? "(no memory, or a device error)"
-         : !r.captured          ? "(other bits when captured)"
-         : r.bits != again.bits ? "(other bits when done again)"
-                                : "");
+    print_line(n, name, computes[compute], result ? r.result : r.gradient,
+               result ? r.result_allowed : r.gradient_allowed,
+               r.failed               ? "(no memory, or a device error)"
+               : !r.captured          ? "(other bits when captured)"
+               : r.bits != again.bits ? "(other bits when done again)"
+                                      : "");
 }
 
 /* All of one way of computing. Returns an exit status. */

@@ -79,7 +79,7 @@ static void draws_by_priority_are_the_hosts(void **state)
     in_every_order(by_priority);
 }
 
-/* Leaves of what is not there any more: as after rows that nobody saw coming. */
+/* Leaves of rows that have been overwritten, as after rows that the device has not seen. */
 static void what_is_gone_is_drawn_again(void **state)
 {
     struct rm_test_draws b;
@@ -174,7 +174,7 @@ static void nothing_to_draw_stops_updates(bool by_priority)
         assert_int_equal(d.drawn.dry, u);
         assert_int_equal(d.drawn.age_count, 0);
     }
-    /* Rows have come, and still nothing is drawn before the host has heard of it. */
+    /* Rows have arrived; nothing is drawn before the host has polled them. */
     rm_test_draws_write(&b, 30);
     rm_test_draws_there(&b, 1, 1, &d);
     assert_int_equal(d.drawn.dry, 4);
@@ -241,7 +241,7 @@ static void skipped_updates_leave_priorities(void **state)
     rm_test_draws_close(&b);
 }
 
-/* Another feed of the same shared memory: rows cross anew, priorities are what they were. */
+/* Another feed of the same shared memory: rows are copied again, priorities are unchanged. */
 static void a_successor_finds_the_same_tree(void **state)
 {
     struct rm_test_draws b;

@@ -391,8 +391,8 @@ static void draws_that_found_nothing_are_taken_back(void **state)
     }
 }
 
-/* A replay that does not fit, or leaves the trainer too little, is done without: its batches are
- * staged after all. Asked for, it is refused in words. By priority one can tell the two apart. */
+/* With "auto", batches are staged if the replay does not fit or leaves the trainer too little
+ * memory. "resident" is refused with a message then. Priorities show which of the two is used. */
 static void a_replay_that_does_not_fit_is_staged(void **state)
 {
     static const char *const faults[] = {"cudaMalloc:2@8", "cudaMalloc:2@30"};

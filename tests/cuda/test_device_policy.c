@@ -338,7 +338,7 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
     there.restart = recurrent ? on_device(NULL, sizeof restart[1]) : NULL;
     there.knobs = on_device(NULL, sizeof knobs[1]);
     there.passes = on_device(&passes[0], sizeof passes[0]);
-    struct rm_update_figures *told = on_device(&figures[0], sizeof figures[0]);
+    struct rm_update_figures *device_figures = on_device(&figures[0], sizeof figures[0]);
     for (uint32_t made = 0; !figures[0].stop; made++) {
         const uint32_t n = here_ops->take(cpu, &here);
         assert_int_equal(there_ops->take(device, &there), batch);
@@ -363,8 +363,8 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
         assert_close("mean", (double)passes[1].mean, (double)passes[0].mean, 1e-6);
         assert_close("scale", (double)passes[1].scale, (double)passes[0].scale, 1e-6);
         here_ops->passed(cpu, 0, &passes[0], &figures[0]);
-        there_ops->passed(device, 0, there.passes, told);
-        fetch(&figures[1], told, sizeof figures[1]);
+        there_ops->passed(device, 0, there.passes, device_figures);
+        fetch(&figures[1], device_figures, sizeof figures[1]);
         fetch(&passes[1], there.passes, sizeof passes[1]);
         assert_int_equal(figures[1].stop, figures[0].stop);
         assert_int_equal(passes[1].pass, passes[0].pass);
@@ -515,17 +515,17 @@ static void check_loss(const struct kind *k, uint32_t number)
     there.figures = on_device(NULL, sizeof figures);
     there_ops->loss(device, &there, NULL);
     there_ops->lost(device, &there);
-    struct rm_update_figures told;
+    struct rm_update_figures fetched;
     fetch(seen_d, there.d_out, all);
-    fetch(&told, there.figures, sizeof told);
+    fetch(&fetched, there.figures, sizeof fetched);
     for (size_t i = 0; i < (size_t)N * here.outputs; i++)
         if (!(fabsf(seen_d[i] - d_out[i]) <= 1e-5f * (1e-3f + fabsf(d_out[i]))))
             fail_msg("gradient %zu: %.9g on the device, %.9g", i, (double)seen_d[i],
                      (double)d_out[i]);
     for (int i = 0; i < RM_SUM_COUNT; i++)
-        assert_close("sum", told.now_sums[i], figures.now_sums[i], 1e-5);
-    assert_true(told.now_samples == passes.batch && figures.now_samples == passes.batch);
-    assert_close("loss", told.last_loss, figures.last_loss, 1e-5);
+        assert_close("sum", fetched.now_sums[i], figures.now_sums[i], 1e-5);
+    assert_true(fetched.now_samples == passes.batch && figures.now_samples == passes.batch);
+    assert_close("loss", fetched.last_loss, figures.last_loss, 1e-5);
     release_all();
 }
 

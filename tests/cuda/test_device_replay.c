@@ -75,7 +75,7 @@ static uint64_t update_both(struct rm_test_scene *s, struct rm_test_side *there,
         rm_test_side_update_there(there, number);
         rm_test_side_update_here(here, number);
     }
-    rm_test_side_hear(there, true);
+    rm_test_side_poll(there, true);
     return number;
 }
 
@@ -201,7 +201,7 @@ static void rows_cross_once_and_updates_wait_for_nothing(bool by_priority)
     for (uint64_t number = 1; number <= 48; number++) {
         const uint64_t rows = rm_test_sides_rows_before(number);
         struct rm_batch *b = rm_trainer_batch(there.trainer); /* where it may wait */
-        rm_test_side_hear(&there, false);
+        rm_test_side_poll(&there, false);
         rm_test_sides_write(&s.ring, rows);
         const struct rm_device_counts before = counts_now();
         rm_test_side_launch(&there, b, number);
@@ -238,7 +238,7 @@ static float *train(enum rm_algorithm name, uint64_t count, uint64_t dry, size_t
         rm_test_sides_write_dead(&s.ring, 30);
         for (uint64_t number = 1; number <= dry; number++)
             rm_test_side_update_there(&there, number);
-        rm_test_side_hear(&there, true);
+        rm_test_side_poll(&there, true);
         assert_int_equal(there.report.drawn.dry, dry);
         assert_int_equal(there.report.made + there.report.skipped, 0);
     } else {
@@ -248,7 +248,7 @@ static float *train(enum rm_algorithm name, uint64_t count, uint64_t dry, size_t
         rm_test_sides_write(&s.ring, rm_test_sides_rows_before(number));
         rm_test_side_update_there(&there, number);
     }
-    rm_test_side_hear(&there, true);
+    rm_test_side_poll(&there, true);
     assert_int_equal(there.report.made, count);
     assert_int_equal(there.report.drawn.dry, dry);
     rm_test_device_fine(rm_test_device);

@@ -202,7 +202,7 @@ static void litter(int byte)
         free(made[i]);
 }
 
-/* What nobody wrote differs from one time to the next: a state of it would too. */
+/* Unwritten memory differs between two runs, and a state with unwritten memory would too. */
 static void what_is_saved_was_written(void **state)
 {
     struct rm_test_world_learner a;

@@ -143,7 +143,7 @@ static void launches_are_checked(void **state)
     assert_true(out[0] == 3);
 }
 
-/* Out of bounds: red zones tell afterwards; AddressSanitizer at once, by ending the process. */
+/* Out of bounds: red zones show it afterwards; AddressSanitizer ends the process at once. */
 static void writing_beyond_shared_memory_is_found(void **state)
 {
     float out[PROBE_OUT];

@@ -97,8 +97,8 @@ static void threads_get_the_same_bits(void **state)
     }
 }
 
-/* Whoever waits for its own stream, and runs what it likes meanwhile, must not begin what only the
- * part that it has not put yet could end. */
+/* A thread that waits for its own stream runs other operations meanwhile. It must not begin an
+ * operation that waits for a part which the same thread has not put yet. */
 static void no_thread_holds_up_the_others(void **state)
 {
     static struct rank ranks[RANKS];
@@ -112,7 +112,9 @@ static void no_thread_holds_up_the_others(void **state)
     }
 }
 
-/* A rank's process: this program anew, since sanitizers lose track of threads over a fork. */
+/* A rank's process: executes this program again, since sanitizers lose track of threads over a
+ * fork.
+ */
 static int be_a_rank(const char *fd, const char *rank)
 {
     struct rank *ranks =
@@ -156,15 +158,15 @@ static void processes_get_the_same_bits(void **state)
     close(fd);
 }
 
-static void ranks_that_disagree_are_told(void **state)
+static void ranks_that_disagree_fail(void **state)
 {
     static struct rank ranks[RANKS];
-    int told = 0;
+    int failed = 0;
     (void)state;
     as_threads(ranks, 1);
     for (int i = 0; i < RANKS; i++)
-        told += ranks[i].rc == LAUNCH_FAILURE;
-    assert_int_equal(told, RANKS);
+        failed += ranks[i].rc == LAUNCH_FAILURE;
+    assert_int_equal(failed, RANKS);
     assert_non_null(strstr(probes.complaint(), "different collectives"));
 }
 
@@ -181,7 +183,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(threads_get_the_same_bits, probes_fresh),
         cmocka_unit_test_setup(no_thread_holds_up_the_others, probes_fresh),
         cmocka_unit_test_setup(processes_get_the_same_bits, probes_fresh),
-        cmocka_unit_test_setup(ranks_that_disagree_are_told, probes_fresh),
+        cmocka_unit_test_setup(ranks_that_disagree_fail, probes_fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

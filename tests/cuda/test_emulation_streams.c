@@ -89,7 +89,7 @@ static void wrong_pointers_are_errors(void **state)
     (void)state;
     probe_fails("host_pointer_to_kernel", ILLEGAL_ADDRESS, "kernel copied: pointer 1",
                 "is not the device's");
-#ifndef __clang__ /* which cannot tell padding from words */
+#ifndef __clang__ /* which does not distinguish padding from words */
     probe_fails("host_pointer_within", ILLEGAL_ADDRESS, "kernel copied_by_parts: within",
                 "is not the device's");
 #endif

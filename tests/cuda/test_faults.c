@@ -1,7 +1,7 @@
-/* A GPU that fails under a real run, on the emulation: the learner ends with exit code 70 and a
- * line that names GPU and error, and is started anew; one that goes on failing is left alone, by
- * "auto" for the CPU, by a run that asked for it by name with words. And what is missing at the
- * start is said. */
+/* A GPU that fails in a real run, on the emulation. The learner ends with exit code 70 and a line
+ * that names GPU and error, and is restarted. After repeated failures the GPU is not used any more:
+ * "auto" uses the CPU, and a run that names the GPU ends with a message. A message also names what
+ * is missing at the start. */
 #include "tests/support/daemon.h"
 #include "tests/support/batch.h"
 #include "tests/support/unit.h"

@@ -123,7 +123,7 @@ static void an_infinite_gradient_halves_the_scale(void **state)
     assert_float_equal(f.loss_scale, RM_DEVICE_SCALE_FIRST / 2, 0);
     assert_int_equal(f.made, 1);
     assert_int_equal(f.skipped, 1);
-    assert_int_equal(f.skipped_in_row, 0); /* nobody goes back for that */
+    assert_int_equal(f.skipped_in_row, 0); /* no rollback follows */
     assert_int_equal(f.steps, 1);
     b->ops->download(b, after, s.params, s.count);
     assert_memory_equal(before, after, s.count * sizeof *after);

@@ -52,7 +52,7 @@ static void assert_close_to_one(struct rm_trainer *t, struct rm_trainer *one)
     free(y);
 }
 
-/* Errors that both have to tell by now, batch by batch. */
+/* Compares the errors that both trainers have reported, batch by batch. */
 static uint64_t compare_errors(struct rm_trainer *t, struct rm_trainer *one)
 {
     uint64_t batches = 0;

@@ -47,11 +47,11 @@ struct life {
     struct rm_device_mark *arrived;
     struct rm_device_graph *graph;
     float host[N];
-    char words[RM_ERROR_TEXT]; /* the first error that was told */
+    char words[RM_ERROR_TEXT]; /* the first error that was reported */
     int rc;                    /* of create() */
 };
 
-static void hear(struct life *l, const struct rm_error *error)
+static void keep_first_error(struct life *l, const struct rm_error *error)
 {
     if (!l->words[0])
         snprintf(l->words, sizeof l->words, "%s", error->text);
@@ -64,7 +64,7 @@ static void begin(struct life *l)
     memset(l, 0, sizeof *l);
     l->rc = plugin->create(&l->b, &spec, &error);
     if (l->rc) {
-        hear(l, &error);
+        keep_first_error(l, &error);
         assert_null(l->b);
         return;
     }
@@ -73,11 +73,11 @@ static void begin(struct life *l)
     float **parts[] = {&l->x, &l->y, &l->w};
     for (size_t i = 0; i < 3; i++)
         if (!(*parts[i] = d->alloc(l->b, bytes, &error)))
-            hear(l, &error);
+            keep_first_error(l, &error);
     if (!(l->pinned = d->alloc_host(l->b, bytes, &error)))
-        hear(l, &error);
+        keep_first_error(l, &error);
     if (d->mark_create(l->b, &l->arrived, &error))
-        hear(l, &error);
+        keep_first_error(l, &error);
 }
 
 static bool whole(const struct life *l)
@@ -100,11 +100,11 @@ static void work(struct life *l)
     b->ops->fill(b, 1.0f, N, l->y);
     b->ops->add(b, l->x, l->y, N, l->y);
     if (d->capture(b, &error))
-        hear(l, &error);
+        keep_first_error(l, &error);
     b->ops->add(b, l->x, l->y, N, l->y);
     if (d->captured(b, l->graph ? &second : &l->graph, &error) ||
         d->instantiate(b, l->graph, &error))
-        hear(l, &error);
+        keep_first_error(l, &error);
     assert_null(second); /* only asked for after an error */
     for (int i = 0; i < 2 && l->graph; i++)
         d->launch(b, l->graph);
@@ -229,17 +229,17 @@ static void sticky_errors_at_any_call_end_it(void **state)
 }
 
 /* Every call there is, one after another. */
-static void any_error_at_any_call_is_told(void **state)
+static void any_error_at_any_call_is_reported(void **state)
 {
     static const int codes[] = {2, 700, 719, 802};
     (void)state;
     for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
         struct rm_emulated_counts n;
         struct life l;
-        unsigned told = 0, nth = 1;
+        unsigned failed_lives = 0, nth = 1;
         for (; nth < 200; nth++)
-            told += live_with("any", codes[c], nth, false);
-        assert_true(told > 30);
+            failed_lives += live_with("any", codes[c], nth, false);
+        assert_true(failed_lives > 30);
         reset(); /* as a new process: */
         begin(&l);
         work(&l);
@@ -250,8 +250,8 @@ static void any_error_at_any_call_is_told(void **state)
     }
 }
 
-/* Not sticky: who asked hears it, what was there before stays of use. */
-static void memory_that_is_not_there_is_said(void **state)
+/* Not a sticky error: the call reports it, and earlier allocations stay valid. */
+static void too_much_memory_is_refused_with_a_message(void **state)
 {
     struct rm_error error = {""};
     struct life l;
@@ -437,7 +437,7 @@ static void scratch_that_is_not_there_is_said(void **state)
     rm_backend_destroy(b);
 }
 
-/* Whoever has memory may write there on any stream. */
+/* The owner of memory may write to it on any stream. */
 static void memory_is_clear_when_it_is_there(void **state)
 {
     const size_t bytes = N * sizeof(float);
@@ -502,8 +502,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(without_errors_it_works_and_leaves_nothing, setup),
         cmocka_unit_test_setup(sticky_errors_at_any_call_end_it, setup),
-        cmocka_unit_test_setup(any_error_at_any_call_is_told, setup),
-        cmocka_unit_test_setup(memory_that_is_not_there_is_said, setup),
+        cmocka_unit_test_setup(any_error_at_any_call_is_reported, setup),
+        cmocka_unit_test_setup(too_much_memory_is_refused_with_a_message, setup),
         cmocka_unit_test_setup(devices_that_cannot_be_had_are_said, setup),
         cmocka_unit_test_setup(what_the_library_refuses_is_done_otherwise, setup),
         cmocka_unit_test_setup(biases_may_stand_anywhere, setup),

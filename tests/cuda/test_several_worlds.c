@@ -1,6 +1,6 @@
-/* Worlds that several devices share, on the emulation: transitions are the CPU's to the bit whoever
- * steps them, replicas stay equal, and what is learned of all rows at once is what one device would
- * learn of them. */
+/* Worlds that several devices share, on the emulation: transitions equal the CPU's to the bit on
+ * any device, replicas stay equal, and several devices learn the same from all rows as one device.
+ */
 #include "learner/algo/actor_critic.h"
 #include "tests/support/effort.h"
 #include "tests/support/emulated.h"

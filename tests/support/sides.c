@@ -169,7 +169,7 @@ void rm_test_side_update_here(struct rm_test_side *side, uint64_t number)
     side->report.mean.q_mean += r.q_mean;
 }
 
-void rm_test_side_hear(struct rm_test_side *side, bool wait)
+void rm_test_side_poll(struct rm_test_side *side, bool wait)
 {
     struct rm_trainer_report r, *t = &side->report;
     assert_null(rm_trainer_learned(side->trainer)); /* nothing comes back of samples */
@@ -199,7 +199,7 @@ void rm_test_side_launch(struct rm_test_side *side, struct rm_batch *b, uint64_t
 void rm_test_side_update_there(struct rm_test_side *side, uint64_t number)
 {
     struct rm_batch *b = rm_trainer_batch(side->trainer);
-    rm_test_side_hear(side, false);
+    rm_test_side_poll(side, false);
     rm_test_side_launch(side, b, number);
 }
 

@@ -50,7 +50,7 @@ void rm_test_side_update_here(struct rm_test_side *side, uint64_t number);
 void rm_test_side_update_there(struct rm_test_side *side, uint64_t number);
 /* The same in two halves: adds arrived results to `report`, or waits for all of them; and begins an
  * update. */
-void rm_test_side_hear(struct rm_test_side *side, bool wait);
+void rm_test_side_poll(struct rm_test_side *side, bool wait);
 void rm_test_side_launch(struct rm_test_side *side, struct rm_batch *b, uint64_t number);
 
 #endif

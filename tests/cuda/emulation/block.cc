@@ -1,6 +1,7 @@
 /* A grid's blocks, one after another; a block's threads, each until it waits. A thread that never
  * waits is a plain call: the fiber it ran on takes the next thread. So a fiber is entered once, and
- * what sanitizers know of its stack does not grow; but one that a thread gave up on begins anew. */
+ * what sanitizers know of its stack does not grow; but a fiber that a thread has abandoned is
+ * entered again. */
 #include "shared.h"
 #include "state.h"
 #include "switch.h"
@@ -26,7 +27,7 @@ struct thread {
     uint3 index;
 };
 
-/* Lanes of a warp that wait for each other. What they bring is kept until they meet again, so there
+/* Lanes of a warp that wait for each other. Their words stay valid until they meet again, so there
  * are two sets. */
 struct meeting {
     unsigned mask, arrived;

@@ -1,5 +1,5 @@
-/* control: what a test may ask of the emulated plugin and tell it; symbols of the .so, found with
- * dlsym. C and C++.
+/* control: what a test may read from the emulated plugin and set in it; symbols of the .so, found
+ * with dlsym. C and C++.
  *
  * ENVIRONMENT, read once when the plugin is first called:
  *   RM_EMULATED_ORDER    forward (default), reverse, or random[:SEED]: the order of a block's

@@ -85,8 +85,8 @@ const name &look(cudaError_t error)
 
 #define PROCESSORS 4 /* few, so that threads have several elements */
 
-/* Devices are numbered by their places on the bus if the driver is told to; else by its own mind,
- * which is the other way around here. */
+/* CUDA_DEVICE_ORDER may number devices by their places on the bus. Without it the driver has its
+ * own order, which is the reverse here. */
 int place_of(int device)
 {
     const char *order = getenv("CUDA_DEVICE_ORDER");

@@ -50,7 +50,8 @@ struct place {
 /* For all threads of the block. Returns what the kind asks of `value`. */
 int barrier(wait_kind kind, int value, place at);
 
-/* For the lanes of `mask`: words[lane] is what lane `lane` brought, until this lane waits again. */
+/* For the lanes of `mask`: words[lane] is the word of lane `lane`, valid until this lane waits
+ * again. */
 const unsigned long long *meet(wait_kind kind, unsigned mask, unsigned long long word, place at);
 
 /* 0 to 31, and how many lanes this warp has. */

@@ -1,5 +1,5 @@
-/* rm_emulated_tensor: the double of learner/backend/cuda/tensor.h. Lanes meet; who goes on first
- * does the work of all of them, since nobody else has moved by then. */
+/* rm_emulated_tensor: the double of learner/backend/cuda/tensor.h. Lanes meet; the first lane to go
+ * on does the work of all of them, since no other lane has moved yet. */
 #ifndef RM_TESTS_CUDA_EMULATION_RM_EMULATED_TENSOR_H
 #define RM_TESTS_CUDA_EMULATION_RM_EMULATED_TENSOR_H
 
@@ -12,7 +12,7 @@ namespace rm_emulated
 {
 /* `count` matrices; of shared memory at a multiple of 16. */
 void load_matrices(uint32_t *to, unsigned count, bool turned, const void *row, place at);
-/* What a lane brings to a product, and what it gets. */
+/* A lane's operands of a product, and its result. */
 struct product_of_lane {
     float *d;
     const uint32_t *a, *b;

@@ -75,9 +75,8 @@ bool run_one_of_any(bool at_will)
     return true;
 }
 
-/* One operation that nobody waits for. Where devices are several, only of those that this thread
- * put: another's may wait for the other devices' part in it, which this thread may be about to put
- * once it goes on. */
+/* Runs one operation that no caller waits for. With several devices it must be one that this thread
+ * put: another thread's operation may wait for a part that this thread is about to put. */
 bool run_one_at_will()
 {
     return run_one_of_any(true);

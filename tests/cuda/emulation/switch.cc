@@ -90,8 +90,8 @@ void prepare(context *c, void (*entry)())
 }
 
 #ifdef RM_ASAN
-/* Who is back, or there for the first time, after a switch from `left`, whose stack only it can
- * tell if it is the host thread's own. */
+/* Called by the context that continues, or begins, after a switch from `left`. Only this context
+ * learns the stack of `left` if that is the host thread's. */
 static void finished(void *fake, context *left)
 {
     const void *bottom = nullptr;

@@ -1,5 +1,5 @@
-/* switch: contexts of threads, on stacks of their own. AddressSanitizer and valgrind are told of
- * them; ThreadSanitizer sees nothing that runs on one (scripts/make/cuda.mk). */
+/* switch: contexts of threads, each on its own stack. The stacks are announced to AddressSanitizer
+ * and valgrind; ThreadSanitizer sees nothing that runs on one (scripts/make/cuda.mk). */
 #ifndef RM_TESTS_CUDA_EMULATION_SWITCH_H
 #define RM_TESTS_CUDA_EMULATION_SWITCH_H
 

@@ -1,9 +1,9 @@
 /* A double of NCCL, libnccl.so.2, for ranks that are threads or processes of one host on emulated
  * devices. A communicator's ranks share a file of memory (a memfd: it has no name, so that nothing
- * is left of it whoever is killed), and each collective has a part of that, where every rank lays
- * what it brings; when all have, each sums in the order of ranks, so that all have the same bits.
- * Ranks that ask for different things, or do not come within a minute, are errors with words, not a
- * process that hangs.
+ * is left of it after a kill). Each collective has a part of the file, to which every rank writes
+ * its input. When all have written, each rank sums in the order of ranks, so all have the same
+ * bits. Different collectives, or a rank that does not arrive within a minute, are errors with a
+ * message; no process hangs.
  *
  * Collectives run on the streams of the emulated plugin: the one that RINGMASTER_CUDA_PLUGIN names,
  * which the process must have opened. */
@@ -64,7 +64,7 @@ namespace
 {
 /* Of a collective; behind it lie the ranks' parts. */
 struct header {
-    std::atomic<uint32_t> brought, taken;
+    std::atomic<uint32_t> written, read;
     std::atomic<uint64_t> what; /* of the first rank: kind, type, operation, root, count */
 };
 
@@ -90,7 +90,7 @@ namespace
 {
 struct job {
     job *next;      /* of the same group of calls and communicator */
-    header *h;      /* from bring() to finish() */
+    header *h;      /* from write_part() to finish() */
     size_t at, all; /* in the file */
     ncclComm *comm;
     kind what;
@@ -110,7 +110,7 @@ struct emulation {
     int (*injected)(const char *);
 };
 
-/* Errors told by RM_EMULATED_FAULT, under the names of functions here. */
+/* Errors set by RM_EMULATED_FAULT, by the names of these functions. */
 #define INJECTED(name)                                                                             \
     do {                                                                                           \
         const int rc = plugin() ? plugin()->injected(name) : 0;                                    \
@@ -234,7 +234,7 @@ struct wait {
 int still_waiting(void *data)
 {
     const wait *w = static_cast<const wait *>(data);
-    return w->h->brought.load(std::memory_order_acquire) < w->ranks;
+    return w->h->written.load(std::memory_order_acquire) < w->ranks;
 }
 
 bool fail(job *j, int error, const std::string &why)
@@ -244,18 +244,18 @@ bool fail(job *j, int error, const std::string &why)
     return false;
 }
 
-/* What a rank reads and writes, in elements. */
-size_t brought(const job *j)
+/* Elements that a rank reads and writes. */
+size_t elements_in(const job *j)
 {
     return j->what == REDUCE_SCATTER ? j->count * (size_t)j->comm->ranks : j->count;
 }
 
-size_t taken(const job *j)
+size_t elements_out(const job *j)
 {
     return j->what == ALL_GATHER ? j->count * (size_t)j->comm->ranks : j->count;
 }
 
-void take(const job *j, const std::vector<const char *> &parts)
+void combine(const job *j, const std::vector<const char *> &parts)
 {
     const size_t size = size_of(j->type), rank = (size_t)j->comm->rank, bytes = j->count * size;
     char *to = static_cast<char *>(j->to);
@@ -283,17 +283,17 @@ void take(const job *j, const std::vector<const char *> &parts)
     }
 }
 
-/* A rank's part is laid where the others find it. */
-bool bring(job *j)
+/* Copies a rank's input to where the other ranks read it. */
+bool write_part(job *j)
 {
     ncclComm *c = j->comm;
-    const size_t bytes = brought(j) * size_of(j->type);
+    const size_t bytes = elements_in(j) * size_of(j->type);
     const size_t part = (bytes + 63) / 64 * 64, all = 64 + part * (size_t)c->ranks;
     const size_t at = c->used.fetch_add((all + PAGE - 1) / PAGE * PAGE);
     const bool writes = j->what != REDUCE || c->rank == j->root;
     const char *w = plugin()->wrong(j->stream, j->from, bytes);
     if (!w && writes)
-        w = plugin()->wrong(j->stream, j->to, taken(j) * size_of(j->type));
+        w = plugin()->wrong(j->stream, j->to, elements_out(j) * size_of(j->type));
     if (w)
         return fail(j, CUDA_ILLEGAL_ADDRESS, w);
     header *h = static_cast<header *>(map(c->file, at, all));
@@ -308,7 +308,7 @@ bool bring(job *j)
         return fail(j, CUDA_LAUNCH_FAILURE, "ranks call different collectives");
     }
     memcpy(reinterpret_cast<char *>(h) + 64 + part * (size_t)c->rank, j->from, bytes);
-    h->brought.fetch_add(1, std::memory_order_release);
+    h->written.fetch_add(1, std::memory_order_release);
     j->h = h;
     j->at = at;
     j->all = all;
@@ -329,22 +329,22 @@ void finish(job *j)
     std::vector<const char *> every;
     for (int r = 0; r < j->comm->ranks; r++)
         every.push_back(reinterpret_cast<char *>(j->h) + 64 + part * (size_t)r);
-    take(j, every);
-    const bool last = j->h->taken.fetch_add(1) + 1 == (uint32_t)j->comm->ranks;
+    combine(j, every);
+    const bool last = j->h->read.fetch_add(1) + 1 == (uint32_t)j->comm->ranks;
     munmap(j->h, j->all);
     if (last)
         fallocate(j->comm->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)j->at,
                   (off_t)((j->all + PAGE - 1) / PAGE * PAGE));
 }
 
-/* What one group of calls has for a rank happens together: it waits once it has brought all. */
+/* The calls of one group run together: a rank writes all of its inputs before it waits. */
 void run(void *data)
 {
     job *first = static_cast<job *>(data);
     if (first->comm->aborted)
         return;
     for (job *j = first; j; j = j->next)
-        if (!bring(j))
+        if (!write_part(j))
             return;
     for (job *j = first; j; j = j->next) {
         if (!await(j))
@@ -359,7 +359,8 @@ void keep(void *data, int by)
     static_cast<job *>(data)->comm->graphs += by;
 }
 
-/* The library waits here until no graph refers to it: for ever, since who calls is who has them. */
+/* The library waits here until no graph refers to the communicator. The caller owns the graphs, so
+ * it would wait for ever. */
 int reclaim(ncclComm *c, const char *call)
 {
     if (!c->graphs)
@@ -382,7 +383,7 @@ int put(job *j)
     return plugin()->enqueue(j->stream, run, j, keep) ? UNHANDLED : SUCCESS;
 }
 
-/* One piece of work for each communicator, of all that it was told. */
+/* One piece of work for each communicator, with all of its calls. */
 int enqueue_grouped()
 {
     std::vector<job *> first;

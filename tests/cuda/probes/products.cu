@@ -200,7 +200,7 @@ PROBE(wrong_products)
 {
     cublasLtHandle_t library;
     cublasLtMatmulDesc_t op;
-    cublasLtMatmulPreference_t wish;
+    cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t found[4];
     int count = 0;
     const uint64_t workspace = 1 << 20;
@@ -212,11 +212,11 @@ PROBE(wrong_products)
     cudaMalloc(&room, workspace);
     cublasLtCreate(&library);
     cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    cublasLtMatmulPreferenceCreate(&wish);
-    cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                         sizeof workspace);
+    cublasLtMatmulPreferenceCreate(&preference);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                         &workspace, sizeof workspace);
     out[0] = (float)cublasLtMatmulAlgoGetHeuristic(library, op, a.layout, b.layout, d.layout,
-                                                   d.layout, wish, 4, found, &count);
+                                                   d.layout, preference, 4, found, &count);
     out[1] = (float)count;
     const auto multiply = [&](const operand &x, const operand &y, size_t offset, void *at,
                               size_t bytes) {
@@ -231,11 +231,11 @@ PROBE(wrong_products)
     const uint32_t epilogue = CUBLASLT_EPILOGUE_BGRADA;
     cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 4);
     out[6] = (float)cublasLtMatmulAlgoGetHeuristic(library, op, a.layout, b.layout, d.layout,
-                                                   d.layout, wish, 4, found, &count);
+                                                   d.layout, preference, 4, found, &count);
     out[7] = (float)count;
     out[8] = (float)cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 8);
     cublasLtMatmulDescDestroy(op);
-    cublasLtMatmulPreferenceDestroy(wish);
+    cublasLtMatmulPreferenceDestroy(preference);
     cublasLtDestroy(library);
     cudaDeviceSynchronize();
     cudaFree(room);

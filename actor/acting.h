@@ -36,15 +36,15 @@ struct rm_acting {
     uint64_t seed;
 };
 
-/* quantiles: draws per decision where the network uses them. `seed` keys them. */
+/* `quantiles`: draws per decision, if the network uses them. `seed` keys the draws. */
 int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *experiment,
                      const struct rm_policy_plan *policy, struct rm_backend *backend,
                      uint32_t quantiles, uint64_t seed, struct rm_error *error);
 void rm_acting_destroy(struct rm_acting *acting);
 
-/* Explores by the noise of noisy layers, if the network has them, from the first draw on: one draw
- * for all actions until the next draw, a function of (seed, policy, step). Needs params with
- * sigmas: actor.noise of the experiment is set. */
+/* Explores by the noise of noisy layers, if the network has such layers. rm_acting_draw_noise()
+ * draws noise for all actions until the next draw, as a function of (seed, policy, step). The
+ * params must have sigmas: the experiment sets actor.noise. */
 int rm_acting_make_noisy(struct rm_acting *acting, uint32_t policy, struct rm_error *error);
 void rm_acting_draw_noise(struct rm_acting *acting, uint64_t step);
 
@@ -60,14 +60,13 @@ void rm_acting_prepare(struct rm_acting *acting);
 void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, const uint32_t *lane,
                       uint64_t step, const uint8_t *mask, int32_t *action);
 
-/* Rows of a vector step, for the three functions below. For policies that are distributions
- * (categorical.h, gaussian.h): `draws` is set.
+/* Rows of a vector step, for the three functions below.
  *   x           (n, inputs), floats or codes
  *   state       (n, state_floats) before this step, and next_state after it, which may be the same
  *               memory; NULL where the network has none
- *   action      (n, words): choices, then real numbers, for the policy's own bounds (gaussian.h)
+ *   action      (n, words): choices, then real numbers within the policy's bounds (gaussian.h)
  *   logp        (n), or NULL
- *   value       (n) of the state, or NULL; only of policies that keep it (rm_policy_plan) */
+ *   value       (n) of the state, or NULL; only of policies that store it (rm_policy_plan) */
 struct rm_acting_rows {
     const void *x;
     uint32_t n;
@@ -80,6 +79,7 @@ struct rm_acting_rows {
     float *logp;
     float *value;
 };
+/* Draws actions from a policy's distribution (categorical.h, gaussian.h): `draws` is set. */
 void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
 /* Greedy actions of a policy of values with a recurrent network; logp is not computed. */

@@ -372,13 +372,13 @@ int main(int argc, char **argv)
                                    &error)) < 0)
         return failed(NULL, rc, &error);
     rm_session_place(&session, options.directory, options.resume);
-    rm_watch_tell(&session.board.workers[worker], session.wake_fds[session.objects.workers]);
+    rm_watch_set_slot(&session.board.workers[worker], session.wake_fds[session.objects.workers]);
     snprintf(name, sizeof name, "rm-%.12s", session.board.workers[worker].name);
     prctl(PR_SET_NAME, name);
     if (experiment.actor.pin && options.actor)
         pin(worker);
     rc = run(&session, &options, worker, &error);
-    rm_watch_tell(NULL, -1);
+    rm_watch_set_slot(NULL, -1);
     rm_session_close(&session);
     return rc;
 }

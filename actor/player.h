@@ -1,7 +1,7 @@
-/* player: plays an experiment's world with given policies: to show every state, for people to look
- * at (`ringctl play` and `watch`), or for what the episodes come to (`evaluate` and `rank`). Runs
- * in a process of its own, confined as an evaluator is, and writes frames to a pipe; who reads them
- * takes them for what a world may have written. */
+/* player: plays an experiment's world with given policies, either to show every state to a person
+ * (`ringctl play` and `watch`), or for the results of the episodes (`evaluate` and `rank`). Runs in
+ * a separate process, confined like an evaluator, and writes frames to a pipe. The reader must not
+ * trust the frames: a foreign world may have written them. */
 #ifndef RM_ACTOR_PLAYER_H
 #define RM_ACTOR_PLAYER_H
 
@@ -13,12 +13,12 @@
 
 enum rm_player_kind {
     RM_PLAYER_FRAME = 1, /* a state: its text, then its picture of 3 bytes a pixel */
-    RM_PLAYER_END,       /* of an episode: steps and score are its own */
-    RM_PLAYER_REFUSED,   /* text: why nothing is played, or no more */
-    RM_PLAYER_RESULT,    /* text: JSON, what all episodes came to */
+    RM_PLAYER_END,       /* the end of an episode, with its steps and score */
+    RM_PLAYER_REFUSED,   /* text: the reason why playing ended or did not begin */
+    RM_PLAYER_RESULT,    /* text: the results of all episodes as JSON */
 };
 
-/* What comes through the pipe: this, then text_bytes and width * height * 3 bytes. */
+/* A frame on the pipe is this head, then text_bytes, then width * height * 3 bytes. */
 struct rm_player_head {
     uint32_t magic, kind;
     uint32_t episode, step; /* from 1; vector steps made */
@@ -37,20 +37,20 @@ enum rm_player_purpose {
 struct rm_player_options {
     uint32_t episodes; /* to rank: queries; 0: all of the split */
     enum rm_player_purpose purpose;
-    const char *const *files; /* policies, each with its name in it */
+    const char *const *files; /* policies; each file has the policy's name */
     uint32_t file_count;
     int fd;
 };
 
-/* Plays in the world of evaluations, with their answers; to tally, also with their seed and number
- * of worlds. Ranking needs a world whose option `ranking` is a number of corruptions, which then
- * has the figures `query`, `candidate`, `queries`, `label` and `proved`. A result is
+/* Plays in the world of evaluations and chooses actions as evaluations do. To tally, it also uses
+ * the seed and the number of worlds of evaluations. Ranking needs a world with an option `ranking`,
+ * the number of corruptions, and the figures `query`, `candidate`, `queries`, `label` and `proved`.
+ * The result of a ranking is
  *
  *   {"queries", "corruptions", "head", "tail", "both": {"mrr", "hits1", "hits3", "hits10"},
  *    "proved": {"true", "corrupted"}, "return": {"mean", "stderr"}}
  *
- * Returns when all episodes are over, or with what was wrong, which is written as a frame as
- * well. */
+ * Returns 0 when all episodes are over. After an error it also writes the message as a frame. */
 int rm_player_run(const struct rm_experiment *experiment, const struct rm_player_options *options,
                   struct rm_error *error);
 

@@ -1,7 +1,7 @@
-/* ranking: where true queries stand among corrupted ones, by their scores: mean reciprocal rank and
- * hits, for each side of the query (Bordes 2013). A query's candidates are the true one, number 0,
- * then `corruptions` with another head, then as many with another tail; there may be fewer. The
- * place of equal scores is drawn, by (seed, query, side).
+/* ranking: ranks of true queries among corrupted ones, by score: mean reciprocal rank and hits for
+ * each side of the query (Bordes 2013). A query's candidates are the true query, number 0, then up
+ * to `corruptions` with another head, then up to `corruptions` with another tail. The order of
+ * equal scores is drawn by (seed, query, side).
  *
  * Belongs to one thread. */
 #ifndef RM_ACTOR_RANKING_H
@@ -39,7 +39,7 @@ bool rm_ranking_add(struct rm_ranking *ranking, uint32_t query, uint32_t candida
 /* The ranks of one side. */
 struct rm_ranks rm_ranking_side(const struct rm_ranking *ranking, enum rm_ranking_side side);
 
-/* Both sides, each with half the weight; of one, if the other has none. */
+/* The mean of both sides. If one side has no ranks, those of the other side. */
 struct rm_ranks rm_ranking_both(const struct rm_ranking *ranking);
 
 #endif

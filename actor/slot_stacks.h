@@ -1,6 +1,6 @@
-/* slot_stacks: the frames that an actor stacks where replay is an array of slots (config/forms.h):
- * those of the slots before the write index, whatever episode they are of. One view of the slots
- * for each lane, kept in step with the ring's rows. One thread; nothing is allocated after create.
+/* slot_stacks: the frames that an actor stacks if replay is an array of slots (config/forms.h).
+ * They are the frames in the slots before the write index, of whatever episode. Each lane has one
+ * view of the slots, which follows the ring's rows. One thread; nothing is allocated after create.
  */
 #ifndef RM_ACTOR_SLOT_STACKS_H
 #define RM_ACTOR_SLOT_STACKS_H
@@ -17,12 +17,12 @@ int rm_slot_stacks_create(struct rm_slot_stacks **stacks, uint64_t capacity, uin
                           uint32_t lanes, struct rm_error *error);
 void rm_slot_stacks_destroy(struct rm_slot_stacks *stacks); /* NULL: nothing */
 
-/* The observations of the row that the slot `back` (>= 1) before that of the row in hand names;
- * `flags` are those of the lane in that row. NULL: a frame of zeros. */
+/* The observations of the row in the slot that is `back` (>= 1) slots before the current row's.
+ * `flags` are the lane's flags in the current row. NULL: a frame of zeros. */
 const uint8_t *rm_slot_stacks_row(const struct rm_slot_stacks *stacks, const struct rm_ring *ring,
                                   size_t lane, uint32_t back, uint8_t flags);
 
-/* The row in hand enters the slots of lanes [first, first + count). */
+/* Adds the current row to the slots of lanes [first, first + count). */
 void rm_slot_stacks_push(struct rm_slot_stacks *stacks, const struct rm_ring *ring,
                          const struct rm_row *row, size_t first, uint32_t count);
 

@@ -1,16 +1,16 @@
-/* stages: an actor's part of the curriculum. Worlds have the options of a stage; when a figure's
- * mean over the latest episodes is good enough, the next stage begins.
+/* stages: an actor's part of the curriculum. Worlds have the options of the current stage. When the
+ * mean of a figure over the latest episodes reaches its bound, the next stage begins.
  *
- * One actor, number 0, decides for all of them and writes the result to the board. So that results
- * do not depend on timing, it decides in units, rounds or synchronous rollouts: at the start of
- * unit u, from the episodes that ended up to unit u - 1 - lag, what stage unit u + 1 + lag has, lag
- * being rollout.max_policy_lag. All actors have finished the former unit, and none has begun the
- * latter. Without units (free mode, except for synchronous rollouts) it decides when episodes have
- * ended.
+ * Actor 0 decides for all actors and writes the result to the board. So that results do not depend
+ * on timing, it decides once for each unit: a round, or a synchronous rollout. At the start of unit
+ * u it chooses the stage of unit u + 1 + lag, from the episodes that ended up to unit u - 1 - lag;
+ * lag is rollout.max_policy_lag. All actors have finished the earlier unit then, and none has begun
+ * the later one. Without units (free mode, except for synchronous rollouts) it decides whenever
+ * episodes have ended.
  *
- * Sums of figures are whole numbers, in units of 2^-20, so that they do not depend on how worlds
- * are divided among actors. A mean is over the latest units that have at least `over` episodes
- * together, or over the latest episodes without units.
+ * Sums of figures are whole numbers, in units of 2^-20, so they are the same for any division of
+ * worlds among actors. A mean is over the latest units that have at least `over` episodes together;
+ * without units it is over the latest episodes.
  *
  * Belongs to the actor's thread. */
 #ifndef RM_ACTOR_STAGES_H
@@ -38,7 +38,7 @@ struct rm_stages {
     bool decides, units, cutting;
     uint64_t unit, lag, wanted;
     struct rm_plan_figure figure[RM_STAGES_MAX][RM_STAGE_ENDS];
-    /* of the one that decides */
+    /* of the actor that decides */
     uint64_t planned, since, decided; /* the latest decision, its first unit, the latest unit that
                                          was decided on */
     struct rm_stage_window window[RM_STAGE_ENDS];
@@ -63,11 +63,12 @@ void rm_stages_destroy(struct rm_stages *stages);
 int rm_stages_world(const struct rm_stages *stages, uint64_t seed, struct rm_world_config *world,
                     uint64_t *world_seed, struct rm_error *error);
 
-/* At the start of a unit, any number of times. */
+/* Call at the start of a unit; further calls in the same unit do nothing. */
 void rm_stages_begin_unit(struct rm_stages *stages, uint64_t unit);
 
-/* Before a step, with units and without: does the stage change? Then the caller cuts episodes and
- * makes the worlds of rm_stages_world(), between rm_stages_change() and rm_stages_changed(). */
+/* Does the stage change before this step? rm_stages_differ() is for runs with units,
+ * rm_stages_follow() for runs without. If it does, the caller cuts episodes and creates the worlds
+ * of rm_stages_world(), between rm_stages_change() and rm_stages_changed(). */
 bool rm_stages_differ(const struct rm_stages *stages);
 bool rm_stages_follow(struct rm_stages *stages);
 void rm_stages_change(struct rm_stages *stages);

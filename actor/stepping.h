@@ -1,16 +1,17 @@
-/* stepping: a batch of worlds with all the policies that act in it, advanced one vector step at a
- * time. The worlds write straight into rows of the policies' rings; stacks of frames are read back
- * from the rows before. Actors step worlds for learners, evaluators for themselves.
+/* stepping: a batch of worlds with all policies that act in it, advanced one vector step at a time.
+ * The worlds write straight into rows of the policies' rings; stacks of frames are read from the
+ * earlier rows. Actors step worlds for learners, evaluators for themselves.
  *
- * A vector step goes through the phases of the world. Rows of a policy whose agents act in several
- * phases fill up over these. Because step(phase) writes what the agents of the next phase see, a
- * policy's row is reserved before the world is stepped into the first phase of its agents: between
- * two vector steps the rows of the agents of phase 0 stand reserved, with observations and without
- * actions. A process that stops there never commits them.
+ * A vector step runs all phases of the world. If a policy's agents act in several phases, its row
+ * is filled over these phases. step(phase) writes the observations of the next phase, so a policy's
+ * row is reserved before the step into the first phase of its agents. Between two vector steps the
+ * rows of the agents of phase 0 are therefore reserved, with observations and without actions. A
+ * process that stops there never commits them.
  *
- * Worlds that other processes step (struct rm_world_groups) go group by group, so that some step
- * while the agents of others act. Their rows are filled when the next vector step begins, but those
- * after a rollout, of which its learner takes the value.
+ * If other processes step the worlds (struct rm_world_groups), groups of worlds are stepped one
+ * after another: some groups step while the agents of others act. Their observations arrive when
+ * the next vector step begins. Only the observations after a rollout are awaited at once, because
+ * the learner needs their value.
  *
  * One thread. Nothing is allocated after creation. */
 #ifndef RM_ACTOR_STEPPING_H
@@ -46,12 +47,12 @@ struct rm_stepping_policy {
     int32_t **to;    /* (chunk) where the answers go */
     uint32_t gathered;
     /* policies that are distributions */
-    bool in_place;     /* observations are the network's input as they stand */
-    float *state;      /* (lanes, state_floats) that the next answer begins with; NULL: none */
-    int32_t *given;    /* (agents, worlds, words) actions as the world is given them, real numbers
-                        * within its bounds; NULL: as they stand in rows */
-    float *low, *high; /* (reals) these bounds */
-    struct rm_slot_stacks *slots; /* frames come from slots; NULL: from the rows before */
+    bool in_place;  /* observations need no decoding to be the network's input */
+    float *state;   /* (lanes, state_floats) recurrent states before the next action; NULL: none */
+    int32_t *given; /* (agents, worlds, words) actions for the world, with real numbers within
+                     * the world's bounds; NULL: the rows' actions */
+    float *low, *high;            /* (reals) these bounds */
+    struct rm_slot_stacks *slots; /* frames come from slots; NULL: from earlier rows */
 };
 
 struct rm_stepping {
@@ -63,11 +64,11 @@ struct rm_stepping {
     struct rm_phase_clock *clock;
     uint64_t seed, first_world, total_worlds;
     uint32_t worlds, stack;
-    struct rm_world_group group; /* whose agents act */
+    struct rm_world_group group; /* the group whose agents act */
     bool shared;                 /* rows are reserved and committed for readers */
     bool started;
-    const struct rm_world_config *next; /* the next step cuts all episodes and goes on in worlds of
-                                           this configuration; NULL: as it is */
+    const struct rm_world_config *next; /* the next step cuts all episodes and replaces the worlds
+                                           by worlds of this configuration; NULL: no change */
     uint64_t next_seed;
     uint64_t steps;          /* vector steps made */
     uint32_t *agent_counted; /* (agents) last vector step: their lanes whose answer counts */
@@ -82,25 +83,25 @@ struct rm_stepping {
     /* exploration: per world, because episodes end at different times */
     bool explore;
     struct rm_epsilon epsilon;
-    uint64_t steps_before, episodes_before; /* per world, of predecessors: epsilon goes on there */
+    uint64_t steps_before, episodes_before; /* of predecessors, per world: epsilon continues */
     uint64_t *bound;                        /* (worlds) epsilon.h */
-    uint64_t *bound_episodes;               /* (worlds) finished episodes that bound[] stands for */
-    double rate;                            /* of world 0, to be shown */
+    uint64_t *bound_episodes;               /* (worlds) finished episodes for which bound[] is */
+    double rate;                            /* exploration rate of world 0, for the board */
 };
 
 struct rm_stepping_options {
     const struct rm_world_config *world; /* NULL: the experiment's */
     uint64_t seed;                       /* of worlds and of acting */
-    const uint64_t *world_seed;          /* of worlds, if it is another; NULL: `seed` */
+    const uint64_t *world_seed;          /* of worlds; NULL: `seed` */
     uint64_t first_world;                /* id of world 0 */
     uint64_t total_worlds;               /* of the run: makes lane ids */
     uint32_t worlds;
     uint32_t quantiles; /* IQN: draws per decision */
     bool explore;
-    bool greedy;  /* of distributions the likeliest action */
-    double *logp; /* (agents, worlds) log-probabilities of answers are added to these; the caller's,
-                     who resets them; NULL: not wanted. Only for algorithms whose rows keep them */
-    bool shared;  /* false: rings are only memory for the last few rows, without readers */
+    bool greedy;  /* policies that are distributions: the likeliest action instead of a draw */
+    double *logp; /* (agents, worlds) the caller's sums, to which log-probabilities of actions are
+                     added; NULL: not needed. Only for algorithms whose rows have them */
+    bool shared;  /* false: rings only store the last few rows and have no readers */
     uint64_t steps_before, episodes_before;
     struct rm_ring *const *rings; /* (policies) */
     struct rm_phase_clock *clock; /* may be NULL */
@@ -110,37 +111,38 @@ struct rm_stepping_options {
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
                        const struct rm_plan *plan, const struct rm_stepping_options *options,
                        struct rm_error *error);
-/* Rings without a learner, as memory for stacks of frames. The caller has set all descriptors to -1
- * and closes the rings, also after a failure. */
+/* Creates rings without a learner, which store the rows for stacks of frames. The caller has set
+ * all descriptors to -1, and closes the rings, also after an error. */
 int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct rm_plan *plan,
                           uint32_t worlds, struct rm_ring ring[RM_BOARD_POLICIES],
                           struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error);
 void rm_stepping_destroy(struct rm_stepping *stepping);
 
-/* Every policy's ring has room for the row that the next vector step reserves. */
+/* Does every policy's ring have room for the row that the next vector step reserves? */
 bool rm_stepping_has_credit(const struct rm_stepping *stepping);
 
 /* Begins an episode in every world. Needs credit. Errors: the world's. */
 int rm_stepping_begin(struct rm_stepping *stepping, struct rm_error *error);
 
-/* Everything that the next steps depend on but the rows and the weights, between two vector steps,
- * for checkpoints (shm/base/state.h). To be loaded into a stepping that has not begun, over rings
- * that were loaded before; `error` is the world's. A world that cannot save its state has none in
- * it (rm_stepping_state_whole()): then new episodes begin. */
+/* The state between two vector steps, for checkpoints (shm/base/state.h): everything on which the
+ * next steps depend, except for rows and weights. Load it into a stepping that has not begun, after
+ * the rings. If the worlds cannot save their state, rm_stepping_state_whole() is false, and new
+ * episodes begin after loading. */
 struct rm_state;
 void rm_stepping_state(struct rm_stepping *stepping, struct rm_state *state);
 bool rm_stepping_state_whole(const struct rm_state *state);
 
-/* Points the worlds into the rows that were in hand. */
+/* After loading: points the worlds into the rows that were reserved. */
 int rm_stepping_reopen(struct rm_stepping *stepping, struct rm_error *error);
 
-/* The next vector step ends all episodes, as if their time were over, and begins new ones in worlds
- * of another configuration and seed, which must look alike. Only for worlds with one phase. `world`
- * is in use until that step has returned. */
+/* The next vector step truncates all episodes and begins new ones in worlds of another
+ * configuration and seed. These must have the same agents and figures. Only for worlds with one
+ * phase. `world` is used until that step returns. */
 void rm_stepping_change(struct rm_stepping *stepping, const struct rm_world_config *world,
                         uint64_t seed);
 
-/* One vector step: needs a beginning, weights and credit. Errors: the world's, and what it gave. */
+/* One vector step. Call rm_stepping_begin() before the first one; weights must be there and
+ * rm_stepping_has_credit() true. Errors: those of rm_watched_step() and rm_arrivals_take(). */
 int rm_stepping_step(struct rm_stepping *stepping, struct rm_error *error);
 
 #endif

@@ -1,6 +1,6 @@
-/* tally: what a number of episodes came to: means and standard errors of returns, lengths and the
- * world's figures, for each agent. Each world plays its share whatever it takes: taking the first
- * episodes to end, wherever they end, would favour short ones.
+/* tally: the results of a number of episodes: means and standard errors of returns, lengths and the
+ * world's figures, for each agent. Each world plays its share of the episodes, however long they
+ * are; counting the episodes that end first would favour short ones.
  *
  * Belongs to one thread; nothing is allocated after create. */
 #ifndef RM_ACTOR_TALLY_H
@@ -37,7 +37,7 @@ int rm_tallies_create(struct rm_tallies *tallies, const struct rm_plan *plan, ui
                       struct rm_error *error);
 void rm_tallies_destroy(struct rm_tallies *tallies);
 
-/* Forgets all, for so many episodes. */
+/* Resets all results; `wanted` episodes follow. */
 void rm_tallies_begin(struct rm_tallies *tallies, uint64_t wanted);
 
 /* Does the episode that this world plays count? */

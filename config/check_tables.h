@@ -18,7 +18,7 @@ struct rm_policy_check {
     struct rm_check check;
     bool (*wrong)(const struct rm_experiment *experiment, uint32_t agents, char *text,
                   size_t bytes);
-    bool more_agents_help; /* what is wrong for one agent need not be for several */
+    bool more_agents_help; /* the rule may hold for several agents and not for one */
 };
 extern const struct rm_policy_check rm_checks_of_supply[];
 extern const size_t rm_checks_of_supply_count;

@@ -1,5 +1,5 @@
-/* counting: what all training methods write to their policy's block of the board and read from it.
- * Belongs to the learner's thread. */
+/* counting: writes and reads the words of a policy's block of the board that all training methods
+ * share. Belongs to the learner's thread. */
 #ifndef RM_LEARNER_COUNTING_H
 #define RM_LEARNER_COUNTING_H
 

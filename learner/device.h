@@ -1,4 +1,4 @@
-/* device: chooses a learner's backend by learner.device, and says why. */
+/* device: chooses a learner's backend by learner.device, with a reason for the log. */
 #ifndef RM_LEARNER_DEVICE_H
 #define RM_LEARNER_DEVICE_H
 

@@ -39,10 +39,10 @@ struct rm_sampler {
     uint32_t entries;
 
     const struct rm_sampler_way *way; /* NULL: by age, or by priority where there is a tree */
-    void *way_own;                    /* what it needs of its own */
+    void *way_own;                    /* the way's data */
 };
 
-/* A way to draw of its own, with what it needs beside the windows. */
+/* Another way to draw, with its data (`way_own`). */
 struct rm_sampler_way {
     int (*create)(struct rm_sampler *s, struct rm_error *error); /* sets s->way_own */
     void (*destroy)(struct rm_sampler *s);
@@ -52,7 +52,7 @@ struct rm_sampler_way {
     void (*state)(struct rm_sampler *s, struct rm_state *state);
 };
 
-/* That of a form (config/forms.h); NULL: it has none. */
+/* The way of a form (config/forms.h); NULL: the form has none. */
 const struct rm_sampler_way *rm_sampler_way_of(enum rm_form form);
 
 #define RM_SAMPLER_ENTRIES 1024u

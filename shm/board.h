@@ -1,10 +1,10 @@
-/* board: everything that is watched. One region per experiment: a run block, a block per policy, a
- * block per agent, a slot per worker. Every field is an atomic word with one writer (or, where
+/* board: states and counters of a run. One region per experiment: a run block, a block per policy,
+ * a block per agent, a slot per worker. Every field is an atomic word with one writer (or, where
  * noted, several that add to it) and any number of readers, so any tool can map the board and read
- * it without asking the daemon. Names, units and docs of all counters are in the tables at the end.
+ * it without asking the daemon. shm/metrics.c has names, units and docs of all counters.
  *
  * The daemon creates the board and owns the run block; a worker owns its slot. Words of different
- * writers stand in different pages, so that a process that runs a foreign world maps only its own
+ * writers are in different pages, so that a process that runs a foreign world maps only its own
  * pages writable (rm_board_attach_as()). Processes with more rights treat these pages as untrusted
  * numbers: they check bounds and never use them as pointers or names. */
 #ifndef RM_SHM_BOARD_H
@@ -42,7 +42,7 @@ enum rm_run_state {
 
 enum rm_role { RM_ROLE_ACTOR = 0, RM_ROLE_LEARNER, RM_ROLE_EVALUATOR, RM_ROLE_SOLO, RM_ROLE_COUNT };
 
-/* What a worker reports of itself. The supervisor's view of it is separate (daemon/). */
+/* A worker's state as the worker reports it. The supervisor has its own state for it (daemon/). */
 enum rm_worker_state {
     RM_WORKER_NONE = 0, /* no process */
     RM_WORKER_STARTING, /* attached, building */
@@ -130,8 +130,8 @@ struct rm_board_policy {
     _Atomic uint64_t eval_version;               /* weights version evaluated */
 };
 
-/* What an agent's part of an episode came to, as the world has named it: a number, or one of a list
- * of words, whose value is its place in the list. */
+/* A figure of an agent's episode, named by the world: a number, or one of a list of words, whose
+ * value is its index in the list. */
 struct rm_board_figure {
     char name[RM_NAME_MAX];
     uint32_t words; /* 0: a number */

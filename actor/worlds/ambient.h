@@ -1,11 +1,10 @@
-/* ambient: state of the thread and the process that a world's code may change and that this program
- * relies on: rounding of floating-point numbers, the locale of numbers, the signal mask. It is
- * restored after every call into a world (actor/worlds/watch.h).
+/* ambient: restores state of the thread and the process that a world's code may change and that
+ * Ringmaster relies on, after every call into a world (actor/worlds/watch.h).
  *
  * Floating-point control, the x87 stack, the direction and alignment flags and the locale are
- * looked at after every call, without a system call. The signal mask, the umask and the working
- * directory need some: they are looked at after every call but step(), and after step() at most
- * once in a millisecond. A confined world cannot change the latter two at all.
+ * checked after every call, without a system call. The signal mask, the umask and the working
+ * directory need system calls: they are checked after every call except step(), and after step() at
+ * most once in a millisecond. A confined world cannot change the umask or the working directory.
  *
  * One set per process; the thread that steps worlds. */
 #ifndef RM_ACTOR_WORLDS_AMBIENT_H
@@ -19,8 +18,8 @@ void rm_ambient_note(void);
 /* Restores the recorded state. `step`: after step(), which is called too often for system calls. */
 void rm_ambient_restore(bool step);
 
-/* From here on the umask and the working directory cannot be changed and are not checked any
- * more. */
+/* Stops checking the umask and the working directory: the process is confined and cannot change
+ * them. */
 void rm_ambient_confined(void);
 
 #endif

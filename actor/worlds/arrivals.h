@@ -2,7 +2,7 @@
  * the episodes of each agent and each world: scores, lengths, and valid flags. Invalid output is an
  * error that names world, agent, episode and step.
  *
- * The common case - nothing begins or ends, all numbers finite - costs a pass over the columns.
+ * The common case, in which no episode begins or ends, takes one pass over the columns.
  * Belongs to one thread; nothing is allocated after creation. */
 #ifndef RM_ACTOR_WORLDS_ARRIVALS_H
 #define RM_ACTOR_WORLDS_ARRIVALS_H
@@ -44,8 +44,8 @@ struct rm_arrivals {
     uint64_t finished;  /* episodes of all worlds */
 };
 
-/* One agent's columns of a row; entry w belongs to world w. Those of worlds [first, first + worlds)
- * have arrived. */
+/* One agent's columns of a row; entry w belongs to world w. Entries of worlds [first, first +
+ * worlds) have arrived. */
 struct rm_arrival {
     uint32_t first, worlds;
     const uint8_t *obs;    /* (worlds, obs_bytes), contiguous */
@@ -60,7 +60,7 @@ int rm_arrivals_create(struct rm_arrivals *arrivals, const struct rm_env_spec *s
                        struct rm_error *error);
 void rm_arrivals_destroy(struct rm_arrivals *arrivals);
 
-/* All worlds will be reset: forgets the episodes in progress. */
+/* Forgets the episodes in progress; call before a reset of all worlds. */
 void rm_arrivals_reset(struct rm_arrivals *arrivals);
 
 /* Checks and counts the output for `agent` at vector step `step`. *counted = those lanes whose

@@ -23,8 +23,7 @@ const struct rm_env_spec *rm_described_spec(const struct rm_described *described
 /* Ends with key NULL; NULL: none. */
 const struct rm_env_option_doc *rm_described_options(const struct rm_described *described);
 
-/* Do two specs describe agents that see and do the same, and episodes that end with the same
- * figures? */
+/* Do two specs describe the same observations, actions and figures? */
 bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b);
 
 /* --- the spec of an experiment's world ---------------------------------------------------------
@@ -45,8 +44,8 @@ int rm_world_spec_open(struct rm_world_spec *s, const struct rm_world_config *co
                        struct rm_error *error);
 void rm_world_spec_close(struct rm_world_spec *s);
 
-/* With evaluation.options, does the world show and take what `spec` says? Makes it, so a shared
- * object is loaded. -EINVAL. */
+/* Checks that the world with evaluation.options has the observations and actions of `spec`. Creates
+ * the world, so a shared object is loaded. -EINVAL. */
 int rm_world_check_evaluation(const struct rm_experiment *experiment,
                               const struct rm_env_spec *spec, struct rm_error *error);
 

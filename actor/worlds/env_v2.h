@@ -8,8 +8,9 @@
 
 #define RM_ENV_V2 2u /* its abi_version, the first word of every table */
 
-/* The table of version 3 of a world whose own is `table`; lives until rm_env_v2_forget(). NULL with
- * *rc and a message. A member that is NULL in its own table is NULL in this one. */
+/* The table of version 3 for a world with the table `table` of version 2. It is valid until
+ * rm_env_v2_forget(). Members that are NULL in `table` are NULL in it. After an error NULL, with
+ * the code in *rc and a message. */
 const struct rm_env_ops *rm_env_v2_adapt(const void *table, const char *library, int *rc,
                                          struct rm_error *error);
 void rm_env_v2_forget(const struct rm_env_ops *adapted);

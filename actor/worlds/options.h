@@ -1,5 +1,5 @@
-/* options: world.options as a world's table declares them: numbers, words, paths, and lists of
- * these. One message reports all errors. */
+/* options: reads world.options by a world's table: numbers, words, paths, and lists of these. One
+ * message reports all errors. */
 #ifndef RM_ACTOR_WORLDS_OPTIONS_H
 #define RM_ACTOR_WORLDS_OPTIONS_H
 
@@ -19,18 +19,18 @@ struct rm_options {
     json_t *json;                 /* owns keys and texts */
     double *values;
     const char **texts;
-    char **paths; /* whole ones that were made of relative ones; ends with NULL */
+    char **paths; /* absolute paths, made from relative ones; ends with NULL */
 };
 
-/* Reads config->options by the table `docs` (may be NULL) of the world `name`. A line of the error
- * for each option that is wrong, in the order in which they stand. To be freed where it returned 0.
+/* Reads config->options by the table `docs` (may be NULL) of the world `name`. The message has a
+ * line for each wrong option, in their order. If it returns 0, the caller frees *options. Errors:
  * -EINVAL, -ERANGE, -ENOMEM. */
 int rm_options_read(struct rm_options *options, const char *name,
                     const struct rm_env_option_doc *docs, const struct rm_world_config *config,
                     struct rm_error *error);
 void rm_options_free(struct rm_options *options);
 
-/* Can this be a table? Types, ranges, words. `what` begins the message. -EPROTO. */
+/* Is this a valid table: types, ranges, words? `what` begins the message. -EPROTO. */
 int rm_options_check_table(const char *what, const struct rm_env_option_doc *docs,
                            struct rm_error *error);
 
@@ -40,8 +40,8 @@ const char *rm_option_takes(const struct rm_env_option_doc *doc);
 /* "0.02", "red", "none", "empty": its default. */
 void rm_option_fallback_text(const struct rm_env_option_doc *doc, char *text, size_t size);
 
-/* The world that evaluations play: the experiment's, with evaluation.options over its own. -ENOMEM:
- * together they are too long. */
+/* The world of evaluations: the experiment's world with its options replaced by those of
+ * evaluation.options. -ENOMEM: together they are too long. */
 int rm_options_evaluation_world(const struct rm_experiment *experiment,
                                 struct rm_world_config *world);
 

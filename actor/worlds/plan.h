@@ -1,5 +1,5 @@
-/* plan: what the world and the networks of an experiment imply - agents, policies, sizes. A pure
- * function of the experiment: daemon and workers each make their own and must agree. */
+/* plan: agents, policies and sizes that follow from an experiment's world and networks. A pure
+ * function of the experiment: the daemon and each worker make the same plan. */
 #ifndef RM_ACTOR_WORLDS_PLAN_H
 #define RM_ACTOR_WORLDS_PLAN_H
 
@@ -9,48 +9,47 @@
 
 /* Opens the world, maps agents to policies, compiles each policy's network for its size.
  * Policies are named after their agent when independent ("agent_0"), else "shared" or "policy_N".
- * Errors: what a world or network refuses; agents of one policy that differ in what they see or do,
- * or yield less than its learner needs (config/check.h).
+ * Errors: those of the world and the networks; agents of one policy with different observations or
+ * actions, or with fewer steps than the policy's learner needs (config/check.h).
  */
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error);
 
-/* What a rule of the curriculum looks at. */
+/* The figure of a rule of the curriculum. */
 struct rm_plan_figure {
     enum { RM_PLAN_RETURN, RM_PLAN_LENGTH, RM_PLAN_FIGURE, RM_PLAN_WORD } what;
     uint32_t agent, figure, word;
 };
 
-/* Finds it by name; 0 where there is no rule. */
+/* Finds the figure by its name; 0 without a rule. */
 int rm_plan_stage_figure(const struct rm_plan *plan, const struct rm_stage_rule *rule,
                          struct rm_plan_figure *figure, struct rm_error *error);
 
-/* For a new run: do the files of policy.from exist, are they for policies of the plan,
- * and do they fit their networks? Every mismatch is a line of the message. */
+/* For a new run: checks that the files of policy.from exist, are for policies of the plan, and fit
+ * their networks. The message has a line for each mismatch. */
 int rm_plan_check_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
                        struct rm_error *error);
 
-/* The file that a policy starts from (policy.from): its own, or that of the policy whose snapshots
- * it plays. false: none. */
+/* The file from which a policy starts (policy.from). A frozen policy without a file starts from its
+ * source policy's file. false: none. */
 bool rm_plan_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
                   uint32_t policy, char *path, size_t bytes);
 
-/* The shape of the network of a policy whose agents are like `agent`: what it sees, does, and what
- * the experiment's algorithm wants at its end. Plan, actors and learners compile with this. */
+/* The shape of the network for agents like `agent`: inputs, outputs, and the heads that the
+ * experiment's algorithm needs. Plan, actors and learners compile networks with this shape. */
 struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
                                       const struct rm_env_agent *agent);
 
 /* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);
 
-/* Whether actors keep the state value of what they answer to. They do where that is the value which
- * the learner would make of the row: the same trunk, the same weights (PPO that waits for them) and
- * no noise. */
+/* Do actors store the state value in a row? They do if the learner would compute the same value:
+ * with the same trunk, the same weights (PPO that waits for them) and no noise. */
 bool rm_plan_values(const struct rm_experiment *experiment);
 
-/* Leading floats of the arena that actors and evaluators copy: what acts, with actor.noise the
- * sigmas behind it, which are the rest of a network of values, and with rm_plan_values() the head
- * of the value. */
+/* Number of leading floats of the arena that actors and evaluators copy: the acting part; with
+ * actor.noise also the sigmas, which are the rest of a network of values; with rm_plan_values()
+ * also the value head. */
 size_t rm_plan_act_count(const struct rm_experiment *experiment, const struct rm_net *net);
 
 #endif

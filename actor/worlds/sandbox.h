@@ -1,9 +1,9 @@
 /* sandbox: a process that steps foreign worlds gives up rights that worlds do not need: new
- * privileges, every system call that is not on a list, files to write, memory beyond a limit. There
- * is no way back. A call that is not on the list ends the process with a report
+ * privileges, system calls that are not in a list, writing files, and memory beyond a limit. It
+ * cannot get them back. A call that is not in the list ends the process with a report
  * (actor/worlds/watch.h).
  *
- * Left are: memory, threads, time, reading files, what is open already, and files below one
+ * The process keeps memory, threads, time, reading files, open descriptors, and files below one
  * directory. No call names another process, and no signal reaches one. */
 #ifndef RM_ACTOR_WORLDS_SANDBOX_H
 #define RM_ACTOR_WORLDS_SANDBOX_H
@@ -13,32 +13,34 @@
 
 #include <stdbool.h>
 
-/* What the experiment asks for: actor.memory_limit, and unless actor.sandbox is "off" the rest, for
- * worlds of a shared object (all worlds: "on"). Before any code of the world is run. Files can be
- * made and written below `directory` (NULL: nowhere). What the kernel or this build cannot do is
- * said on standard error; with "on" it is an error: -EPROTO. */
+/* Confines the process by the experiment: always by actor.memory_limit; by the rest for worlds of a
+ * shared object unless actor.sandbox is "off", and for all worlds if it is "on". Call before any
+ * code of the world runs. Files can be created and written only below `directory` (NULL: nowhere).
+ * A message on standard error names what the kernel or this build cannot do; with "on" that is an
+ * error, -EPROTO. */
 int rm_sandbox_enter(const struct rm_experiment *experiment, const char *directory,
                      struct rm_error *error);
 
-/* Its parts. 1: done; 0: the kernel or this build cannot; negative errno: failed. */
+/* The parts of it. They return 1: done; 0: the kernel or this build cannot; negative errno: failed.
+ */
 
-/* Files: written, made and removed only below `directory` (NULL: nowhere), programs not started at
- * all; else -EACCES to who tries. Other processes: not traced, nor looked into through /proc; not
- * signalled, nor reached by abstract sockets, from version 6. By Landlock. */
+/* Files, by Landlock: writing, creating and removing outside of `directory` (NULL: everywhere), and
+ * starting programs, fail with -EACCES. Other processes cannot be traced or read through /proc, and
+ * from version 6 not be reached by signals or abstract sockets. */
 int rm_sandbox_files(const char *directory, struct rm_error *error);
 
-/* What may be done with files, as far as rm_sandbox_files() left it. */
+/* Allowed calls on files, which rm_sandbox_files() restricts further. */
 enum rm_sandbox_rights {
-    RM_SANDBOX_READS, /* else -EACCES */
+    RM_SANDBOX_READS, /* other calls fail with -EACCES */
     RM_SANDBOX_WRITES,
-    RM_SANDBOX_MAKES /* and makes folders, renames, removes: learners beside the worlds do */
+    RM_SANDBOX_MAKES /* also creates folders, renames and removes, for learners in the process */
 };
 
-/* System calls: SIGSYS for what is not on the list. By seccomp. */
+/* System calls, by seccomp: a call that is not in the list raises SIGSYS. */
 int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error);
 
-/* Most bytes of private memory that can be written: data, heap, stacks of threads; not what is
- * shared. 0: no limit. */
+/* Limits writable private memory: data, heap, stacks of threads. Shared memory does not count. 0:
+ * no limit. */
 int rm_sandbox_memory(uint64_t bytes, struct rm_error *error);
 
 /* --- programs that are started confined --------------------------------------------------------
@@ -46,35 +48,35 @@ int rm_sandbox_memory(uint64_t bytes, struct rm_error *error);
 
 struct sock_filter;
 
-/* Stands in a filter for the number of the process that enters it. */
+/* In a filter, a placeholder for the number of the process that enters it. */
 #define RM_SANDBOX_SELF UINT32_C(0x7fedcba9)
 
-/* What a program is confined to, prepared by the process that starts it. */
+/* The confinement of a program, prepared by the process that starts the program. */
 struct rm_sandbox_program {
     int rules; /* of Landlock, -1: the kernel has none */
     struct sock_filter *filter;
-    unsigned short length; /* of the filter, 0: none can be had */
+    unsigned short length; /* of the filter, 0: seccomp is not available */
 };
 
 struct rm_sandbox_program_needs {
-    const char *const *readable;   /* files and folders with all that is below; end with NULL */
-    const char *const *executable; /* programs and their loaders; end with NULL */
-    const char *writable;          /* a folder, which may be read as well */
+    const char *const *readable;   /* files, and folders with all they contain; ends with NULL */
+    const char *const *executable; /* programs and their loaders; ends with NULL */
+    const char *writable;          /* a folder; it is readable too */
     bool network;                  /* sockets of the internet */
 };
 
-/* Readable paths that are not there are passed over. Calls that are not allowed fail with EACCES:
- * ordinary libraries try many, and do without. 0, with *lacks NULL or what the kernel or this build
- * cannot do. */
+/* Skips readable paths that do not exist. In the program, calls that are not allowed fail with
+ * EACCES, since ordinary libraries try many calls that they do not need. Returns 0; *lacks is NULL,
+ * or names what the kernel or this build cannot do. */
 int rm_sandbox_program_prepare(struct rm_sandbox_program *program,
                                const struct rm_sandbox_program_needs *needs, const char **lacks,
                                struct rm_error *error);
 
-/* In a child, before it becomes the program: makes system calls and nothing else. errno is set. */
+/* Call in a child before it executes the program: makes only system calls. Sets errno. */
 int rm_sandbox_program_enter(const struct rm_sandbox_program *program, struct rm_error *error);
 void rm_sandbox_program_free(struct rm_sandbox_program *program);
 
-/* Of rm_sandbox_program_prepare(): the filter alone. 1, or 0 where there can be none. */
+/* The part of rm_sandbox_program_prepare() that makes the filter. 1, or 0 without seccomp. */
 int rm_sandbox_program_calls(struct rm_sandbox_program *program, bool network,
                              struct rm_error *error);
 

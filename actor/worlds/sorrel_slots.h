@@ -1,11 +1,11 @@
-/* sorrel_slots: which row stands in which slot of the replay buffer of Sorrel's treasure hunt, for
- * the compat forms of it. The original is an array of `capacity` slots with a write index; in its
- * sequential form the index jumps by 4 at the start of every episode without writing, so slots in
- * the gap hold what was there a lap (or two) before, or nothing on the first laps. Here slots hold
- * ring row indices in place of copies. Its user pushes the rows in order: the learner to sample,
- * the actor for the stacks of an episode's first turns.
+/* sorrel_slots: the rows in the slots of the replay buffer of Sorrel's treasure hunt, for the
+ * treasure hunt's compat forms. The original is an array of `capacity` slots with a write index. In
+ * its sequential form the index jumps by 4 at the start of every episode without writing, so the
+ * skipped slots keep rows that are a lap or two older, or are empty on the first laps. Here a slot
+ * has the index of a ring's row instead of a copy. The learner pushes rows in order to sample, the
+ * actor for the stacks of an episode's first turns.
  *
- * A row that a slot names can be up to three laps old: the ring needs 3 * capacity rows.
+ * The row in a slot can be up to three laps old: the ring needs 3 * capacity rows.
  *
  * One world, one agent. Belongs to one thread. */
 #ifndef RM_ACTOR_WORLDS_SORREL_SLOTS_H
@@ -29,13 +29,12 @@ int rm_sorrel_slots_create(struct rm_sorrel_slots *slots, uint32_t capacity, uin
                            struct rm_error *error);
 void rm_sorrel_slots_destroy(struct rm_sorrel_slots *slots);
 
-/* The next row of the world, by its flags (RM_FLAG_*): a first row jumps and is written, a last row
- * (which the original does not have) and a row of an agent out of play leave no trace. */
+/* Adds the world's next row, by its flags (RM_FLAG_*). A first row makes the index jump, then is
+ * written. A last row (the original has none) and a row of an agent out of play are not written. */
 void rm_sorrel_slots_push(struct rm_sorrel_slots *slots, uint64_t row, uint8_t flags);
 
-/* The row `back` slots (1 .. capacity - 1) before the place where a row with these flags is about
- * to be pushed: the frames below the current one in an acting stack. RM_SORREL_NEVER for a zero
- * frame. */
+/* The row that is `back` slots (1 .. capacity - 1) before the slot of the next row with these
+ * flags: a frame of the stack with which the actor acts. RM_SORREL_NEVER: a frame of zeros. */
 uint64_t rm_sorrel_slots_back(const struct rm_sorrel_slots *slots, uint32_t back, uint8_t flags);
 
 /* Slots that the original counts as filled: rows written, at most capacity. */

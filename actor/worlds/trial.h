@@ -1,6 +1,6 @@
-/* trial: plays a world and checks the rules of docs/worlds.md: `ringctl check-world`. Batches of a
- * few worlds are stepped with random legal actions into buffers with known bytes, several times in
- * different ways, and every row is compared. */
+/* trial: plays a world and checks the rules of docs/worlds.md, for `ringctl check-world`. Steps
+ * batches of a few worlds with random legal actions into buffers with known bytes, several times in
+ * different ways, and compares every row. */
 #ifndef RM_ACTOR_WORLDS_TRIAL_H
 #define RM_ACTOR_WORLDS_TRIAL_H
 
@@ -9,20 +9,20 @@
 /* The rules, in the order of reports. To add a rule: a value, and a line in trial.c's table. */
 enum rm_rule {
     RM_RULE_RETURNS,  /* legal actions are not refused */
-    RM_RULE_WRITTEN,  /* every value of a row */
-    RM_RULE_BOUNDS,   /* nothing outside of the buffers, nothing for others */
-    RM_RULE_VALUES,   /* finite, within what the spec says */
-    RM_RULE_FIRST,    /* FIRST where an episode begins and nowhere else */
+    RM_RULE_WRITTEN,  /* every value of a row is written */
+    RM_RULE_BOUNDS,   /* no bytes outside of the buffers or of other agents are written */
+    RM_RULE_VALUES,   /* values are finite and within the spec's bounds */
+    RM_RULE_FIRST,    /* FIRST is set in an episode's first row and no other */
     RM_RULE_LAST,     /* TERMINATED or TRUNCATED, never both */
     RM_RULE_TOGETHER, /* all agents get their last row in one step */
-    RM_RULE_LENGTH,   /* at most max_steps */
-    RM_RULE_MASK,     /* an action in every choice */
-    RM_RULE_IGNORED,  /* actions after a last row */
-    RM_RULE_SEED,     /* the same rows again */
-    RM_RULE_PROCESS,  /* in another process too; for who runs two of them */
-    RM_RULE_BATCH,    /* the same rows in other batches */
-    RM_RULE_RESET,    /* is the beginning */
-    RM_RULE_SAVED,    /* a loaded state goes on */
+    RM_RULE_LENGTH,   /* an episode has at most max_steps */
+    RM_RULE_MASK,     /* a mask allows an action in every choice */
+    RM_RULE_IGNORED,  /* actions after a last row have no effect */
+    RM_RULE_SEED,     /* the same seed gives the same rows again */
+    RM_RULE_PROCESS,  /* also in another process; for callers that run two of them */
+    RM_RULE_BATCH,    /* other batches give the same rows */
+    RM_RULE_RESET,    /* reset() begins as a new batch does */
+    RM_RULE_SAVED,    /* a loaded state continues as the saved one */
     RM_RULE_COUNT
 };
 
@@ -36,12 +36,12 @@ struct rm_trial {
     struct {
         bool tried;
         uint64_t times; /* broken */
-        char text[320]; /* the first place, or why nothing was tried */
+        char text[320]; /* the first row that breaks the rule, or why it was not tried */
     } rule[RM_RULE_COUNT];
 };
 
 /* Plays the world. `steps` 0: as many as its episodes need. Returns 0 when all trials were made,
- * whatever their result; -ENOMEM, or an error if the world cannot be created. */
+ * with any result; -ENOMEM, or an error if the world cannot be created. */
 int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
                  const struct rm_world_config *config, uint64_t seed, uint64_t steps,
                  struct rm_error *error);

@@ -236,7 +236,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 /* --- installing the handlers ----------------------------------------------------------------- */
 
-void rm_watch_tell(struct rm_board_worker *slot, int bell_fd)
+void rm_watch_set_slot(struct rm_board_worker *slot, int bell_fd)
 {
     report.slot = slot;
     report.bell_fd = bell_fd;

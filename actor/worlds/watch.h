@@ -1,15 +1,14 @@
-/* watch: where a process is among the calls into its worlds, and the report that says so when a
- * world crashes it or never returns. Entering and leaving a call are some relaxed stores and a look
- * at what the world may have changed (actor/worlds/ambient.h); the rest is read by the handler of
- * the signal.
+/* watch: records the call into its worlds that a process is in, and reports it when a world crashes
+ * the process or never returns. Entering and leaving a call take some relaxed stores, and a check
+ * of what the world may have changed (actor/worlds/ambient.h). The handler of the signal reads the
+ * record.
  *
- * The report goes to standard error, with the stack, and in short to the worker's slot on the
- * board: signal, call, worlds, seed, vector step, and of each world the episode and the step in it,
- * counted as in other messages (actor/worlds/arrivals.h). Then the process dies as it would have
- * without.
+ * The report goes to standard error with the stack, and in short form to the worker's slot on the
+ * board: signal, call, worlds, seed, vector step, and each world's episode and step, counted as in
+ * other messages (actor/worlds/arrivals.h). Then the process dies of the signal.
  *
- * One call at a time in a process: the thread that steps worlds. A fault in a thread that a world
- * made itself is reported as well. */
+ * A process makes one call at a time, in the thread that steps worlds. A fault in a thread that the
+ * world created is reported too. */
 #ifndef RM_ACTOR_WORLDS_WATCH_H
 #define RM_ACTOR_WORLDS_WATCH_H
 
@@ -32,7 +31,7 @@ enum rm_watch_call {
     RM_WATCH_COUNT
 };
 
-/* A batch of worlds. It must exist as long as a call is in progress. */
+/* A batch of worlds. It must exist while a call is in progress. */
 struct rm_watch {
     const char *world; /* name */
     uint64_t seed, first_world;
@@ -66,15 +65,16 @@ static inline void rm_watch_leave(void)
     atomic_store_explicit(&rm_watch_place.call, RM_WATCH_NONE, memory_order_relaxed);
 }
 
-/* Installs handlers, on a stack of their own, of SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS
- * and RM_DUTY_REPORT. Lines on standard error begin with `program`. */
+/* Installs handlers of SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS and RM_DUTY_REPORT, with a
+ * separate stack. Lines on standard error begin with `program`. */
 int rm_watch_install(const char *program, struct rm_error *error);
 
-/* Sets the slot for the report; NULL: none. If a debugger shall inspect this process (enum
- * rm_inspect), rings `bell_fd`, the daemon's, and waits after the report at most ten seconds. */
-void rm_watch_tell(struct rm_board_worker *slot, int bell_fd);
+/* Sets the slot for the report; NULL: none. If a debugger is to inspect this process (enum
+ * rm_inspect), the handler rings `bell_fd`, the daemon's bell, and waits at most ten seconds after
+ * the report. */
+void rm_watch_set_slot(struct rm_board_worker *slot, int bell_fd);
 
-/* Writes a heartbeat during a call that waits for another process, and ends by itself. */
+/* Writes a heartbeat, for calls that wait for another process with a time limit. */
 void rm_watch_beat(void);
 
 /* Sets the function that names a SIGSYS's system call; it must be safe in a signal handler. */

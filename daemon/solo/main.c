@@ -88,8 +88,8 @@ static int run(const char *run_directory, const char *resume, const char *newest
         destroy(&solo);
         return RM_EXIT_NEVER;
     }
-    rm_watch_tell(&solo.session.board.workers[self],
-                  solo.session.wake_fds[solo.session.objects.workers]);
+    rm_watch_set_slot(&solo.session.board.workers[self],
+                      solo.session.wake_fds[solo.session.objects.workers]);
     rm_session_place(&solo.session, run_directory, resume);
     rm_session_place_newest(&solo.session, newest);
     solo.wake = rm_session_wake(&solo.session, self);
@@ -116,7 +116,7 @@ static int run(const char *run_directory, const char *resume, const char *newest
         rm_duty_failed(slot, error);
     else
         RM_RAISE(&slot->state, RM_WORKER_DONE);
-    rm_watch_tell(NULL, -1);
+    rm_watch_set_slot(NULL, -1);
     destroy(&solo);
     return r;
 }

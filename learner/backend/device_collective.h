@@ -1,20 +1,20 @@
-/* device_collective: several devices of one process that train one agent together, each from rows
- * of its own: they add up or average numbers among each other (NCCL). backend->device->collective.
+/* device_collective: sums and averages over several devices of one process that train one agent
+ * together, each from its own rows (NCCL). backend->device->collective.
  *
  * Members belong to one thread, which puts the same sums on all of them, in the same order:
  *
- *   begin(any of them);
- *   sum(each of them, what is added up there);
- *   end(any of them);
+ *   begin(any member);
+ *   sum(each member, its numbers);
+ *   end(any member);
  *
- * What comes out is the same on all members, to the bit. A sum is put on COMPUTE and waits there
- * for the other members: between begin() and end() all members must make the same call, and a
- * captured one must be launched on all before the host waits for any. Either all members are
- * captured meanwhile or none is; those that are captured must have added up as much once before
- * (what that sets up cannot be captured).
+ * The result is the same on all members, to the bit. A sum is put on COMPUTE and waits there for
+ * the other members. So between begin() and end() all members must make the same call, and a
+ * captured sum must be launched on all members before the host waits for any. During a sum either
+ * all members are captured or none. Before a capture, make one sum of the same size: its set-up
+ * cannot be captured.
  *
- * ERRORS of one member are errors of all (device.h: failed()), since each would wait for it; the
- * words name the one that had it. */
+ * ERRORS of one member are errors of all (device.h: failed()), since all others would wait for it;
+ * the message names the member that failed. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_COLLECTIVE_H
 #define RM_LEARNER_BACKEND_DEVICE_COLLECTIVE_H
 

@@ -1,14 +1,14 @@
-/* device_worlds: worlds that live on a device, and a policy that acts in them there. A rollout is
- * made and learned from without leaving it; what leaves are counts and scores.
+/* device_worlds: worlds on a device, and a policy that acts in them there. Rollouts stay on the
+ * device, where the learner trains on them; only counts and scores are copied to the host.
  *
- * A step is: the network's forward pass over the observations in hand (the caller's), then draw(),
- * then step(). Where it stands - the row of the rollout, the number of the step that keys the draws
- * - is in device memory, so one captured step serves all.
+ * A step is the network's forward pass over the current observations (made by the caller), then
+ * draw(), then step(). The row of the rollout, and the step number that keys the draws, are in
+ * device memory, so one captured step serves all steps.
  *
- * The rules of a world are those of actor/worlds/builtin, compiled again, and its state is what
- * save_state() of actor/env.h writes: transitions are bit for bit the CPU's. One agent, one phase,
- * one frame. Several devices share the run's worlds by their numbers (first_world): each steps its
- * own, and draws for them what one device would. */
+ * The rules of a world are those of actor/worlds/builtin, compiled for the device, and its state is
+ * that of save_state() in actor/env.h: transitions equal the CPU's bit for bit. One agent, one
+ * phase, one frame. Several devices share the run's worlds by their numbers (first_world): each
+ * steps its own worlds, with the same draws as one device. */
 #ifndef RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 #define RM_LEARNER_BACKEND_DEVICE_WORLDS_H
 
@@ -45,9 +45,9 @@ struct rm_device_worlds {
     uint64_t seed, first_world;
     void *state; /* (worlds) the world's own structs */
 
-    /* The observation in hand: obs_bytes a world, which become `inputs` floats: as they are, or
-     * where there are channels by their code: x[channel * elements + e] = codebook[code][channel].
-     */
+    /* The current observation: obs_bytes for each world, which become `inputs` floats. Without
+     * channels they are floats already; with channels x[channel * elements + e] =
+     * codebook[code][channel]. */
     uint32_t obs_bytes, elements, channels, inputs;
     const float *codebook; /* (codes, channels) or NULL */
     uint8_t *obs;          /* (worlds, obs_bytes) */

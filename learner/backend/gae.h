@@ -7,10 +7,10 @@
  *   delta_t = r_(t+1) + discount_t V_(t+1) - V_t
  *   A_t     = delta_t + discount_t lambda A_(t+1),  return_t = A_t + V_t
  *
- * discount_t is gamma, or 0 where the episode terminated in row t + 1. Where it was truncated
- * there, or the rollout ends, V_(t+1) is the value of what was really seen last, and A_(t+1) is 0
- * because that row is no sample. Rows that are no samples (valid 0) have advantage 0, discount 0,
- * and their value as return.
+ * discount_t is gamma, or 0 if the episode terminated in row t + 1. If it was truncated in row
+ * t + 1, or the rollout ends there, V_(t+1) is the value of the true last observation, and A_(t+1)
+ * is 0 because that row is not a sample. Rows that are not samples (valid 0) have advantage 0,
+ * discount 0, and their value as return.
  *
  * In float: an advantage is a sum of at most 1 / (1 - gamma lambda) deltas that matter. */
 #ifndef RM_LEARNER_BACKEND_GAE_H

@@ -1,15 +1,15 @@
 /* gaussian: the distribution of real actions: independent normals, one for each number of an
- * action. For the policy every number has the bounds -1 and 1. What is drawn, kept in rows and
- * judged is the normal's own draw u; within bounds it is
+ * action. For the policy every number has the bounds -1 and 1. Draws, rows and log-probabilities
+ * have the normal's unbounded draw u. The bounded action is
  *
- *   clip   the nearest of [-1, 1]: known to the world alone
+ *   clip   the nearest number of [-1, 1]; only the world sees it
  *   tanh   tanh(u): the density is that of tanh(u), ln N(u) - ln(1 - tanh(u)^2), where
  *          ln(1 - tanh(u)^2) = 2 (ln 2 - |u| - ln(1 + exp(-2 |u|)))
  *          (Haarnoja 2018, "Soft actor-critic algorithms and applications", appendix C)
  *
- * A network has `reals` means, then as many logarithms of deviations, which count within -20 and 2
- * and have no gradient beyond. Entropies are those of the normals, also where draws go through
- * tanh: there is no closed form of the other.
+ * A network has `reals` means, then as many logarithms of deviations, which are clipped to -20 and
+ * 2 and have no gradient beyond. Entropies are those of the normals, also with tanh, because the
+ * entropy after tanh has no closed form.
  *
  * A row of an action has its choices first, then the reals, as floats in the bits of int32.
  * For host and device (shm/base/both.h). */

@@ -9,10 +9,10 @@
  *   entropy  1/N sum H(pi)
  *   loss = policy + value_coefficient value - entropy_coefficient entropy
  *
- * With several choices a step, or real numbers (gaussian.h), ln pi(a) and H are sums over them.
- * Where a bound holds, min and max have gradient 0 there. Beside the loss it adds up what is
- * watched: KL ~ (ratio - 1) - ln ratio (Schulman 2020, "Approximating KL divergence", the estimator
- * k3) and how many ratios were outside of the clip range. */
+ * With several choices in a step, or real numbers (gaussian.h), ln pi(a) and H are sums over them.
+ * Where a bound holds, min and max have gradient 0. Beside the loss it sums figures for the board:
+ * KL ~ (ratio - 1) - ln ratio (Schulman 2020, "Approximating KL divergence", the estimator k3), and
+ * the number of ratios outside of the clip range. */
 #ifndef RM_LEARNER_BACKEND_POLICY_LOSS_H
 #define RM_LEARNER_BACKEND_POLICY_LOSS_H
 

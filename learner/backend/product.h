@@ -1,4 +1,4 @@
-/* product: matrix products in float32, by kernels of our own for each instruction set.
+/* product: matrix products in float32, with a kernel for each instruction set.
  *
  * C(n, m) = or += B A, row-major: n rows of m columns, A(k, m) with vectors along its rows, and B
  * either (n, k), the rows that go into a layer, or (k, n), columns to be multiplied by columns, for

@@ -1,7 +1,8 @@
-/* token_set: which tokens of an input row are there, and which are padding. Tokens come in pieces,
- * one after another; those of a piece are numbers of the row, or one that is always there.
+/* token_set: decides which tokens of an input row exist and which are padding. A set has pieces,
+ * one after another. A piece is a number of tokens that consist of numbers of the row, or a token
+ * that always exists.
  *
- * C and C++; plain data, which a device is given by value. */
+ * C and C++; plain data, which is passed to kernels by value. */
 #ifndef RM_LEARNER_BACKEND_TOKEN_SET_H
 #define RM_LEARNER_BACKEND_TOKEN_SET_H
 
@@ -10,10 +11,10 @@
 struct rm_token_piece {
     uint32_t tokens;
     uint32_t at;      /* of the first token in the row */
-    uint32_t numbers; /* of each token; 0: it is always there */
-    uint32_t codes;   /* the row has int32 here, else floats */
-    /* 0: a token whose numbers are all 0 is padding. Else counts, one of each frame, say how many
-     * there are, of `item` numbers each; a frame has tokens / counts tokens. */
+    uint32_t numbers; /* of each token; 0: a token that always exists */
+    uint32_t codes;   /* 1: the row has int32 here, else floats */
+    /* 0: a token whose numbers are all 0 is padding. Else the number of frames: each frame has a
+     * count of its existing tokens, in items of `item` numbers, and room for tokens / counts. */
     uint32_t counts, counts_at, item;
 };
 

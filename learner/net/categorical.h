@@ -1,10 +1,10 @@
-/* categorical: the distribution over actions that a policy's logits stand for: a softmax for every
- * choice that an agent makes in a step (one, in most worlds). Choices are independent given the
- * observation, so their log-probabilities and entropies add up.
+/* categorical: the distribution over actions that a policy's logits define: one softmax for each
+ * choice of a step (most worlds have one choice). Choices are independent given the observation, so
+ * their log-probabilities and entropies add up.
  *
- * Illegal actions: their logits become a large negative number before the softmax (Huang and
- * Ontanon 2020), so that they have probability 0 and no gradient. With no legal action all are
- * equally likely; the result is not used then.
+ * The logit of an illegal action becomes a large negative number before the softmax (Huang and
+ * Ontanon 2020), so the action has probability 0 and no gradient. Without a legal action all
+ * actions are equally likely; the result is not used then.
  *
  * Pure functions, callable from any thread. A row's result does not depend on the rows around it,
  * and actor and learner get the same bits from the same logits. */
@@ -21,7 +21,7 @@ struct rm_categorical {
     uint32_t actions; /* logits of a row: the sum over its choices */
     uint32_t choices; /* 0: real numbers alone */
     uint32_t choice_actions[RM_CHOICES_MAX];
-    uint32_t words; /* of an action's row: the choices, and real numbers behind them */
+    uint32_t words; /* of an action's row: the choices, then real numbers */
 };
 
 struct rm_categorical rm_categorical_of(const struct rm_net_shape *shape);

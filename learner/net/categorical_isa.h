@@ -1,5 +1,5 @@
-/* categorical_isa: softmax over sixteen rows side by side, written so that it vectorises across
- * them whatever the number of actions. For *.isa.c files only. */
+/* categorical_isa: softmax over sixteen rows side by side, written so that it vectorises across the
+ * rows for any number of actions. For *.isa.c files only. */
 #ifndef RM_LEARNER_NET_CATEGORICAL_ISA_H
 #define RM_LEARNER_NET_CATEGORICAL_ISA_H
 
@@ -14,8 +14,8 @@
 #define BLOCK_ROWS    16u
 #define ILLEGAL_LOGIT (-1e30f)
 
-/* A block stores the logits and weights of one choice side by side, up to so many actions; for
- * choices with more actions they are computed again at each use. */
+/* Up to this number of actions a block stores the logits and weights of one choice side by side.
+ * For choices with more actions they are computed again at each use. */
 #define BLOCK_ACTIONS 16u
 
 /* One choice of a block of rows. A block with fewer rows repeats its last. */

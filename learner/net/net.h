@@ -124,10 +124,9 @@ struct rm_net_input {
     const uint8_t *restart; /* (steps, lanes) non-zero: the state is zero before this step */
 };
 
-/* A loss that is a sum over rows. rows() is given the network's outputs of rows [first, first +
- * rows) and writes their gradients; it may be called by several threads for different rows at the
- * same time and must not depend on the split. What it adds to sums[] is added up in a fixed order.
- */
+/* A loss that is a sum over rows. rows() gets the network's outputs of rows [first, first + rows)
+ * and writes their gradients. Several threads may call it at the same time for different rows; its
+ * results must not depend on the division. Sums are added up in a fixed order. */
 #define RM_NET_SUMS 8
 struct rm_net_loss {
     void (*rows)(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
@@ -146,9 +145,9 @@ const float *rm_net_forward(struct rm_net_workspace *workspace, const float *par
 const float *rm_net_infer(struct rm_net_workspace *workspace, const float *params,
                           const struct rm_net_input *input);
 
-/* Gradients of the last forward (same params and input, which must still be in place): `d_out` has
- * the shape of its result; `grads` (param_count) is overwritten. The input's gradient is not
- * computed. */
+/* Gradients of the last forward pass, with the same params and input, which must be unchanged.
+ * `d_out` has the shape of the result; `grads` (param_count) is overwritten. The input's gradient
+ * is not computed. */
 void rm_net_backward(struct rm_net_workspace *workspace, const float *params,
                      const struct rm_net_input *input, const float *d_out, float *grads);
 
@@ -159,15 +158,15 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   const struct rm_net_input *input, const struct rm_net_loss *loss, float *grads,
                   double sums[RM_NET_SUMS]);
 
-/* Running normalisation of inputs (network.normalize_observations): two vectors of the arena, mean
- * and 1 / deviation, (inputs) each, that gradients do not change: they are zeros there, and the
- * owner of the moments writes them into params. x becomes clip((x - mean) * scale,
- * +-observation_clip). SIZE_MAX where there are none. */
+/* Running normalisation of inputs (network.normalize_observations): offsets of two vectors of the
+ * arena, mean and 1 / deviation, (inputs) each. Their gradients are zeros; the owner of the moments
+ * writes them into params. x becomes clip((x - mean) * scale, +-observation_clip). SIZE_MAX without
+ * normalisation. */
 size_t rm_net_input_mean_at(const struct rm_net *net);
 size_t rm_net_input_scale_at(const struct rm_net *net);
 
 /* The last product of the value: its weights (inputs_of_head) and bias, for PopArt. SIZE_MAX and 0
- * where there is no state value. */
+ * without a state value. */
 struct rm_net_value_output {
     size_t weight, bias; /* floats into the arena */
     uint32_t weights;

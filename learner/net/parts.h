@@ -1,21 +1,20 @@
-/* parts: a compiled network from the inside. For the files of this room only.
+/* parts: the inside of a compiled network. For the files of this room only.
  *
- * A network is a list of steps in an order in which each comes after those it reads. A step reads
- * the rows of one step (`from`, RM_FROM_INPUT: the network's input) or of two (`other`). A step's
- * result may be read by several steps: their gradients are added up by backward.c.
+ * A network is a list of steps; a step comes after the steps that it reads. A step reads the rows
+ * of one step (`from`, RM_FROM_INPUT: the network's input) or of two (`other`). Several steps may
+ * read a step's result: backward.c adds up their gradients.
  *
- * One kind of step is one file of steps/: how a layer becomes it, what it keeps, its forward and
- * backward. To add one:
+ * A kind of step is one file of steps/: compiling a layer to it, its buffers, forward and backward.
+ * To add one:
  *   - a line of RM_STEPS below, and one of rm_layer_compile in steps.c;
  *   - in its file, `int rm_compile_NAME(struct rm_compiler *, const struct rm_layer_config *)`,
- *     which checks that the layer can stand here (rm_compile_refuse says why not), calls
+ *     which checks that the layer is allowed here (else rm_compile_refuse()), calls
  *     rm_compile_step() once or more and takes parameters by rm_compile_product() or
  *     rm_compile_tensor();
  *   - `const struct rm_step_ops rm_NAME_step`, whose functions are described below.
- * Products with weights (packing, noise, gradients, initial values, flops, memory) are taken care
- * of by product.c: a step declares them and calls rm_net_product_forward() and
- * rm_net_product_backward().
- */
+ * product.c implements products with weights: packing, noise, gradients, initial values, flops,
+ * memory. A step declares its products and calls rm_net_product_forward() and
+ * rm_net_product_backward(). */
 #ifndef RM_LEARNER_NET_PARTS_H
 #define RM_LEARNER_NET_PARTS_H
 
@@ -110,7 +109,7 @@ struct rm_step {
 };
 
 /* Layers of three lists, of which those of inputs are up to three steps; for each input HEAD, TAIL,
- * TOKENS, SPREAD and JOIN; what is around. */
+ * TOKENS, SPREAD and JOIN; and the rest. */
 #define RM_STEPS_MAX (5 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
 /* Tokens of each input, and of all. */
 #define RM_TOKEN_SETS_MAX (RM_INPUTS_MAX + 1)
@@ -123,13 +122,13 @@ struct rm_net {
     struct rm_step steps[RM_STEPS_MAX];
     uint32_t act_result, value_result, result; /* steps that make logits or values, the state value
                                                   (RM_FROM_NOTHING: none), and all */
-    uint32_t prefix; /* steps before quantiles multiply the rows; 0: no quantiles */
+    uint32_t prefix; /* number of steps before quantiles multiply the rows; 0: no quantiles */
     size_t param_count, act_count, noise_count;
     uint32_t outputs, act_outputs;
     uint32_t act_state, value_state; /* floats per lane */
-    size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are taken as they are */
+    size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are not normalised */
     bool uses_quantiles, takes_codes;
-    uint32_t set_count; /* 0: padding is not left out */
+    uint32_t set_count; /* 0: padding has rows */
     struct rm_token_set sets[RM_TOKEN_SETS_MAX];
     size_t tensor_count;
     struct rm_net_tensor tensors[RM_TENSORS_MAX];
@@ -144,9 +143,9 @@ struct rm_net_place { /* position of the compiler: the rows that the next step r
 
 struct rm_compiler {
     struct rm_net *net;
-    struct rm_net_observation now; /* what the layers at hand read */
-    const char *input;             /* its name, NULL: the layers are no input's */
-    bool codes;                    /* the layers at hand begin with an embedding */
+    struct rm_net_observation now; /* the observation that the current layers read */
+    const char *input;             /* its name, NULL: the layers are not those of an input */
+    bool codes;                    /* the current layers begin with an embedding */
     uint32_t first_number;         /* rm_step.number of the list's first layer */
     struct rm_error *error;
     struct rm_net_place place;
@@ -155,9 +154,9 @@ struct rm_compiler {
     uint32_t layer;                            /* of them; layer_count = the head */
     bool value;                                /* the value's own layers or head */
     struct rm_net_place before[RM_LAYERS_MAX]; /* the input of each layer of the list */
-    bool acted;                                /* the action is among the inputs */
-    bool kept[RM_LAYERS_MAX + 1]; /* another step reads this layer's input too: it must exist, so
-                                     nothing is fused into the step that makes it */
+    bool acted;                                /* the action is one of the inputs */
+    bool kept[RM_LAYERS_MAX + 1]; /* another step reads this layer's input too, so no activation may
+                                     be fused into the step that makes it */
 };
 
 typedef int (*rm_compile_fn)(struct rm_compiler *c, const struct rm_layer_config *layer);
@@ -180,13 +179,13 @@ uint32_t rm_compile_product(struct rm_compiler *c, struct rm_step *s, const char
 void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats);
 /* Whether the next step reads an observation directly. */
 bool rm_compile_reads_input(const struct rm_compiler *c);
-/* Whether a step has trained parameters, or one behind which it stands has. */
+/* Does a step, or one that it depends on, have trained parameters? */
 bool rm_compile_trains(const struct rm_net *net, uint32_t step);
 /* The layers of a list. */
 int rm_compile_layers(struct rm_compiler *c, const struct rm_layer_config *layers, uint32_t count);
 bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t count);
 bool rm_compile_ends_in_pointer(const struct rm_network_config *config);
-/* What rows of an observation look like that stand in the input; its tokens there. */
+/* The form of an observation's rows in the input; its set of tokens. */
 struct rm_row_form rm_compile_form(const struct rm_net_observation *of);
 struct rm_token_set rm_compile_set(const struct rm_compiler *c, const struct rm_net_observation *of,
                                    uint32_t tokens);

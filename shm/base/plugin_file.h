@@ -1,5 +1,5 @@
-/* plugin_file: where the shared objects are that programs open only where they are needed: that of
- * GPUs, that of Prolog. Any thread. */
+/* plugin_file: finds the shared objects that programs open only when needed: the plugins for GPUs
+ * and for Prolog. Any thread. */
 #ifndef RM_SHM_BASE_PLUGIN_FILE_H
 #define RM_SHM_BASE_PLUGIN_FILE_H
 
@@ -7,9 +7,9 @@
 
 #include <limits.h>
 
-/* Puts the path of the plugin `file` into `path`: what the environment variable `variable` says, or
- * else the first that is there of: beside this program, ../lib/, ../lib/ringmaster/. -ENOENT: none
- * is there; the message ends with `otherwise`, why that may be. */
+/* Writes the path of the plugin `file` to `path`. If the environment variable `variable` is set,
+ * its value is the path; else the first existing file of the program's folder, ../lib/ and
+ * ../lib/ringmaster/. -ENOENT: no such file; the message ends with `otherwise`, a likely reason. */
 int rm_plugin_find(const char *file, const char *variable, const char *otherwise,
                    char path[PATH_MAX], struct rm_error *error);
 

@@ -199,7 +199,7 @@ static void tell(const char *what, char *lines)
         fprintf(stderr, RM_SAID_ERROR "  %s\n", line);
 }
 
-/* Ends a worker that did not answer as it should (`rc`: of rm_python_worker_hear), and says why: a
+/* Ends a worker that did not answer as it should (`rc`: of rm_python_worker_await), and says why: a
  * sentence, and what there is to see in lines. */
 static void end_worker(struct share *share, int rc, char *sentence, size_t size, char *lines,
                        size_t room)
@@ -307,7 +307,7 @@ static int hear_making(struct rm_env *env, struct share *share, struct rm_error 
     char sentence[768];
     static char lines[TRACEBACK_MAX];
     const int rc =
-        rm_python_worker_hear(&share->worker, share->worker.asked, deadline(MAKING_TIMES));
+        rm_python_worker_await(&share->worker, share->worker.asked, deadline(MAKING_TIMES));
     if (rc == 0)
         return 0;
     end_worker(share, rc, sentence, sizeof sentence, lines, sizeof lines);
@@ -698,7 +698,7 @@ static int gather(struct rm_env *env, uint32_t g, uint32_t next, const struct rm
         struct share *share = &env->share[i];
         const struct rm_world_group part = part_of(share, group);
         if (!share->lost) {
-            const int rc = rm_python_worker_hear(&share->worker, share->due[g], until);
+            const int rc = rm_python_worker_await(&share->worker, share->due[g], until);
             if (rc < 0) {
                 lose(env, share, rc);
                 failed |= too_often(env);
@@ -925,7 +925,7 @@ static struct share *ask_show(const struct rm_env *env, uint32_t world)
             &share->worker,
             (struct rm_python_request){.command = RM_PYTHON_SHOW, .phase = world - share->first},
             NULL);
-        rc = rm_python_worker_hear(&share->worker, share->worker.asked, deadline(1));
+        rc = rm_python_worker_await(&share->worker, share->worker.asked, deadline(1));
     }
     if (rc == -EREMOTEIO) {
         rm_python_worker_text(&share->worker, why, sizeof env->error);

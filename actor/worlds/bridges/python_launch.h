@@ -1,6 +1,6 @@
-/* python_launch: with what a Python worker is started: interpreter, environment, and what it is
- * confined to: the interpreter's own files, those of the system, the working directory and the
- * folders of PYTHONPATH to read, a temporary folder to write. */
+/* python_launch: the interpreter, environment and confinement with which a Python worker is
+ * started. A confined worker can read the interpreter's files, the system's, the working directory
+ * and the folders of PYTHONPATH; it can write to a temporary folder. */
 #ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_LAUNCH_H
 #define RM_ACTOR_WORLDS_BRIDGES_PYTHON_LAUNCH_H
 
@@ -14,16 +14,16 @@ struct rm_python_launching {
     struct rm_sandbox_program sandbox;
     char interpreter[PATH_MAX];
     char folder[PATH_MAX]; /* temporary, of this batch; removed at the end */
-    char above[PATH_MAX];  /* the run's, in which it is; "" where it is in TMPDIR */
+    char above[PATH_MAX];  /* the run's folder that contains it; "" if it is in TMPDIR */
     char *arguments[4];
     char **environment; /* ends with NULL; owned */
 };
 
 struct rm_python_manner {
-    const char *interpreter; /* "": that of VIRTUAL_ENV, else python3 on the PATH */
-    const char *modules;     /* a folder where modules are looked for, "": none */
+    const char *interpreter; /* "": the one of VIRTUAL_ENV, else python3 on the PATH */
+    const char *modules;     /* a folder to search for modules, "": none */
     const char *directory;   /* NULL: temporary files are below TMPDIR */
-    bool confined, must;     /* must: or it is an error */
+    bool confined, must;     /* must: an error if the worker cannot be confined */
     bool network;
     uint64_t memory_limit;
 };

@@ -1,5 +1,5 @@
-/* python_spec: what a Python worker says of its world, as text, as a description that is as sound
- * as any that describe() may return (actor/worlds/worlds.h). The worker is believed nothing. */
+/* python_spec: makes a valid description, as describe() may return it (actor/worlds/worlds.h), from
+ * the text that a Python worker writes about its world. The text is not trusted. */
 #ifndef RM_ACTOR_WORLDS_BRIDGES_PYTHON_SPEC_H
 #define RM_ACTOR_WORLDS_BRIDGES_PYTHON_SPEC_H
 
@@ -10,7 +10,7 @@
 
 struct rm_python_spec;
 
-/* `name`: of the world. -EPROTO: the text is none, or describes what cannot be. */
+/* `name`: of the world. -EPROTO: the text is not a description, or not a valid one. */
 int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const char *text,
                         struct rm_error *error);
 const struct rm_env_spec *rm_python_spec(const struct rm_python_spec *spec);

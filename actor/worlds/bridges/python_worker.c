@@ -390,7 +390,7 @@ static int wait_for(struct rm_python_worker *const *workers, const uint32_t *req
     }
 }
 
-int rm_python_worker_hear(struct rm_python_worker *w, uint32_t request, uint64_t until_ns)
+int rm_python_worker_await(struct rm_python_worker *w, uint32_t request, uint64_t until_ns)
 {
     const int rc = wait_for(&w, &request, 1, until_ns);
     if (rc < 0)

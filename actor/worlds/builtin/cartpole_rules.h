@@ -4,14 +4,14 @@
  * control problems", in the frictionless form and with the numbers of Gymnasium's CartPole-v1;
  * explicit Euler steps of 0.02 s. Ends beyond 2.4 m or 12 degrees.
  *
- * No operation may be fused or reordered where this is compiled: every copy gives the same bits. */
+ * Compile this without fusing or reordering operations, so that every copy gives the same bits. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_CARTPOLE_RULES_H
 #define RM_ACTOR_WORLDS_BUILTIN_CARTPOLE_RULES_H
 
 #include "actor/worlds/builtin/trig.h"
 #include "shm/base/draw.h"
 
-/* What is the same for all worlds of a run. */
+/* Settings of all worlds of a run. */
 struct rm_cartpole_rules {
     uint32_t max_steps;
     uint32_t elements; /* of an observation: 4, or 2 without velocities */
@@ -28,7 +28,7 @@ RM_BOTH void rm_cartpole_begin(struct rm_rng *rng, double state[4])
         state[i] = -0.05 + 0.1 * rm_draw_double(rng);
 }
 
-/* One step; 1.0 where it terminates, else 0.0. A state that goes on has |angle| <= 12 degrees. */
+/* One step. Returns 1.0 if the episode terminates, else 0.0; then |angle| <= 12 degrees. */
 RM_BOTH double rm_cartpole_move(struct rm_cartpole_state *s, int32_t action)
 {
     const double gravity = 9.8, pole_mass = 0.1, total_mass = 1.0 + 0.1, half_length = 0.5;

@@ -1,11 +1,10 @@
-/* classic: the batch that the classic control problems share (cartpole, acrobot, mountaincar,
- * pendulum): one agent, up to four state variables, float observations. States stand as struct of
- * arrays, so a kernel steps many worlds in vector registers; what is rare - the end of an episode,
- * the beginning of one - happens afterwards, world by world.
+/* classic: a batch of a classic control problem (cartpole, acrobot, mountaincar, pendulum): one
+ * agent, up to four state variables, float observations. States are a struct of arrays, so a kernel
+ * steps many worlds in vector registers. Episodes end and begin afterwards, world by world.
  *
  * Physics is in double precision, as in the environments' definitions; observations are rounded to
- * float. Arrays are padded to whole groups of 16 worlds, and the pad is stepped too, so that every
- * world takes the same path wherever it stands in a batch. */
+ * float. Arrays are padded to whole groups of 16 worlds, and the padding is stepped too, so that
+ * every world takes the same code path at any place of a batch. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_CLASSIC_H
 #define RM_ACTOR_WORLDS_BUILTIN_CLASSIC_H
 
@@ -30,7 +29,7 @@ struct rm_classic_arrays {
 /* One step of every world: state and action in; state, frame, reward and terminated out. */
 typedef void (*rm_classic_kernel)(const struct rm_classic_arrays *arrays);
 
-/* What makes one problem different from another. */
+/* A problem. */
 struct rm_classic_problem {
     const char *name, *doc;
     const struct rm_env_option_doc *options; /* "max_steps" must be among them */
@@ -45,7 +44,7 @@ struct rm_classic_problem {
     /* First state of an episode, and the observation of a state. */
     void (*begin)(struct rm_rng *rng, double state[RM_CLASSIC_STATES]);
     void (*observe)(const double state[RM_CLASSIC_STATES], float frame[RM_CLASSIC_FRAME]);
-    double score_per_step;             /* reward of a step that goes on, at most or at least */
+    double score_per_step;             /* bound of the reward of a step that does not end */
     double score_end;                  /* of arriving, beside that */
     double score_random, score_solved; /* with the default options */
 };

@@ -1,5 +1,5 @@
-/* common: what the built-in worlds share - their random streams, their options and their messages.
- * Internal to actor/worlds/builtin; a user's world needs only actor/env.h. */
+/* common: random streams, options and messages of the built-in worlds. Internal to
+ * actor/worlds/builtin; a user's world needs only actor/env.h. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_COMMON_H
 #define RM_ACTOR_WORLDS_BUILTIN_COMMON_H
 
@@ -29,7 +29,7 @@ static inline struct rm_rng rm_env_rng(uint64_t seed, uint64_t world, uint64_t e
 #define RM_OPTION_WHOLE(...)  RM_OPTION_OF(RM_ENV_WHOLE, __VA_ARGS__)
 #define RM_OPTION_NUMBER(...) RM_OPTION_OF(RM_ENV_NUMBER, __VA_ARGS__)
 
-/* Option `key` as configured; NULL: it is not. */
+/* The configured option `key`; NULL: it is not configured. */
 static inline const struct rm_env_option *rm_env_find_option(const struct rm_env_config *config,
                                                              const char *key)
 {
@@ -39,7 +39,7 @@ static inline const struct rm_env_option *rm_env_find_option(const struct rm_env
     return NULL;
 }
 
-/* The value of option `key`: as configured, else the table's default. */
+/* The value of option `key`: the configured one, else the table's default. */
 static inline double rm_env_option(const struct rm_env_config *config,
                                    const struct rm_env_option_doc *docs, const char *key)
 {

@@ -1,4 +1,4 @@
-/* darkroom: the state of a world, as it is saved; the rules are in darkroom.c. */
+/* darkroom: the saved state of a world; the rules are in darkroom.c. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_DARKROOM_H
 #define RM_ACTOR_WORLDS_BUILTIN_DARKROOM_H
 

@@ -1,5 +1,5 @@
 /* goodhart_rules: the rules of the Goodhart grid, written once for the actor and for a kernel
- * (shm/base/both.h). What a step, a view and an episode's beginning are, of one world. */
+ * (shm/base/both.h): a step, an observation and an episode's beginning of one world. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_GOODHART_RULES_H
 #define RM_ACTOR_WORLDS_BUILTIN_GOODHART_RULES_H
 
@@ -30,28 +30,28 @@ enum rm_goodhart_code {
 
 enum rm_goodhart_mode { RM_GOODHART_TRUTH = 0, RM_GOODHART_PROXY, RM_GOODHART_JAMMED };
 
-/* What is the same for all worlds of a run. */
+/* Settings of all worlds of a run. */
 struct rm_goodhart_rules {
     uint32_t mode, max_steps; /* mode: enum rm_goodhart_mode */
     uint32_t compat, stagger;
     uint32_t food_min, food_max, poison_min, poison_max;
 };
 
-/* One world between steps. head.step is the t of the episode. The grid has two bits a cell, with
- * the five rows and columns next to each border repeated on the other side, so that a window is one
- * piece: cell (y, x) is in row y + 5 at bit 2 (x + 5). */
+/* One world between steps. head.step is the time in the episode. The grid has two bits for each
+ * cell. The five rows and columns next to each border are repeated on the other side, so that a
+ * window is contiguous: cell (y, x) is in row y + 5 at bit 2 (x + 5). */
 struct rm_goodhart_world {
     struct rm_single_world head;
     int32_t energy; /* units */
     uint8_t y, x;
     uint8_t zero[2];
     uint32_t food, poison; /* eaten in this episode */
-    uint32_t lost;         /* things that did not come back, in this episode */
+    uint32_t lost;         /* items that did not reappear, in this episode */
     uint32_t zero2[11];
     uint64_t grid[RM_GOODHART_ROWS][4];
 };
 
-/* What a cell holds. */
+/* The content of a cell. */
 RM_BOTH uint32_t rm_goodhart_at(const struct rm_goodhart_world *world, uint32_t y, uint32_t x)
 {
     uint32_t bit = 2 * (x + RM_GOODHART_RADIUS);
@@ -64,7 +64,8 @@ RM_BOTH void rm_goodhart_put_row(uint64_t row[4], uint32_t x, uint32_t code)
     row[bit / 64] = (row[bit / 64] & ~((uint64_t)3 << (bit % 64))) | (uint64_t)code << (bit % 64);
 }
 
-/* Where a coordinate is repeated, in rows or columns of the padded grid; itself if nowhere. */
+/* The row or column of the padded grid that repeats a coordinate; if none does, the coordinate's
+ * own. */
 RM_BOTH uint32_t rm_goodhart_repeated(uint32_t at)
 {
     return at < RM_GOODHART_RADIUS ? at + RM_GOODHART_RADIUS + RM_GOODHART_SIDE
@@ -126,7 +127,7 @@ RM_BOTH void rm_goodhart_respawn(const struct rm_goodhart_rules *rules,
     world->lost++;
 }
 
-/* An episode begins: the head has. */
+/* Begins an episode, after its head. */
 RM_BOTH void rm_goodhart_begin(const struct rm_goodhart_rules *rules,
                                struct rm_goodhart_world *world)
 {
@@ -156,7 +157,7 @@ RM_BOTH uint8_t rm_goodhart_moved(uint8_t at, int by)
     return (uint8_t)(to < 0 ? RM_GOODHART_SIDE - 1 : to >= RM_GOODHART_SIDE ? 0 : to);
 }
 
-/* Where an action goes, -1, 0 or 1: two bits for each, with 1 added. */
+/* The direction of each action, -1, 0 or 1, plus 1, in two bits. */
 RM_BOTH int rm_goodhart_step_x(int32_t action)
 {
     return (int)(0xa940u >> (2 * action) & 3) - 1;

@@ -1,13 +1,13 @@
-/* grid: how worlds of cells are shown, as text and as a picture, from one function that says what a
- * cell looks like. Internal to actor/worlds/builtin. */
+/* grid: shows worlds of cells as text and as pictures, from one function that returns the look of a
+ * cell. Internal to actor/worlds/builtin. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_GRID_H
 #define RM_ACTOR_WORLDS_BUILTIN_GRID_H
 
 #include "actor/env.h"
 
-enum { RM_GRID_PIXELS = 16 }; /* side of a cell in a picture: even, as films want it */
+enum { RM_GRID_PIXELS = 16 }; /* side of a cell in a picture: even, as film formats need it */
 
-/* What a cell looks like. */
+/* The look of a cell. */
 struct rm_grid_look {
     const char *glyph; /* one column of a terminal, UTF-8 */
     uint8_t rgb[3];
@@ -22,11 +22,11 @@ struct rm_grid {
     uint32_t pixels;   /* side of a cell in a picture; 0: RM_GRID_PIXELS */
 };
 
-/* As rm_env_ops asks for. `below`: a line more, without its line feed; NULL: none. */
+/* As in rm_env_ops. `below`: one more line, without its line feed; NULL: none. */
 int rm_grid_text(const struct rm_grid *grid, const char *below, char *text, size_t size);
 int rm_grid_picture(const struct rm_grid *grid, uint8_t *rgb);
 
-/* Says how large the picture is. */
+/* Sets the picture's size in the spec. */
 void rm_grid_describe(const struct rm_grid *grid, struct rm_env_spec *spec);
 
 #endif

@@ -1,17 +1,17 @@
-/* head: what every world of one agent that acts in every step begins with, and how its episodes
- * begin, are counted and end; for both sides (shm/base/both.h). */
+/* head: the first member of every world with one agent that acts in every step; it begins, counts
+ * and ends episodes. For both sides (shm/base/both.h). */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_HEAD_H
 #define RM_ACTOR_WORLDS_BUILTIN_HEAD_H
 
 #include "actor/env.h"
 #include "shm/base/draw.h"
 
-/* Head of one world's state; a cache line. A saved state is an array of structs that begin so. */
+/* Head of one world's state; a cache line. A saved state is an array of structs with this head. */
 struct rm_single_world {
     uint64_t episode;  /* from 0 */
     struct rm_rng rng; /* of this episode, read in order */
     uint32_t step;     /* steps done */
-    uint8_t last;      /* flags of the last row, while it is being given out; else 0 */
+    uint8_t last;      /* flags of the last row, until the next episode begins; else 0 */
     uint8_t zero[3];
 };
 
@@ -25,8 +25,8 @@ RM_BOTH void rm_head_begin(struct rm_single_world *head, uint64_t seed, uint64_t
     head->last = 0;
 }
 
-/* What a step comes to that its rules say these flags of: the flags of the row. max_steps 0: never
- * cut. */
+/* Counts a step and returns the flags of its row. `flags` are those of the world's rules; max_steps
+ * 0: no time limit. */
 RM_BOTH uint8_t rm_head_count(struct rm_single_world *head, uint32_t max_steps, int flags)
 {
     head->step++;

@@ -1,12 +1,12 @@
-/* isa: which copy of a kernel from a .isa.c file this processor runs. The copies differ in speed
- * only: no kernel of a world contracts or reorders floating-point operations, so every copy gives
+/* isa: chooses the copy of a .isa.c file's kernel for this processor. The copies differ only in
+ * speed: no kernel of a world contracts or reorders floating-point operations, so every copy gives
  * the same bits (tests compare them). */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_ISA_H
 #define RM_ACTOR_WORLDS_BUILTIN_ISA_H
 
 enum rm_env_isa { RM_ENV_ISA_V2 = 0, RM_ENV_ISA_V3, RM_ENV_ISA_V4, RM_ENV_ISA_COUNT };
 
-/* The best set this processor has: x86-64-v2, v3 (AVX2, FMA, BMI) or v4 (AVX-512). */
+/* The best set of this processor: x86-64-v2, v3 (AVX2, FMA, BMI) or v4 (AVX-512). */
 static inline enum rm_env_isa rm_env_isa_best(void)
 {
     __builtin_cpu_init();
@@ -20,7 +20,7 @@ static inline enum rm_env_isa rm_env_isa_best(void)
     return RM_ENV_ISA_V4;
 }
 
-/* Before a loop whose turns touch different elements of arrays that do not overlap. */
+/* Put before a loop whose iterations use different elements of arrays that do not overlap. */
 #ifdef __clang__
 #define RM_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,5 +1,5 @@
-/* native: the worlds whose step is written once for both sides (shm/base/both.h), so that a device
- * can have them: actor.device "cuda". What a device needs of one beside its saved state. */
+/* native: the worlds that a device can step (actor.device "cuda"), because their step is written
+ * for both sides (shm/base/both.h). A device needs their saved state and their rules. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_NATIVE_H
 #define RM_ACTOR_WORLDS_BUILTIN_NATIVE_H
 
@@ -13,10 +13,10 @@ struct rm_native_world {
     void (*rules)(const struct rm_env *env, void *rules);
 };
 
-/* NULL where the world has no such form. */
+/* NULL: a device cannot step this world. */
 const struct rm_native_world *rm_native_world_of(const char *name);
 
-/* Their names, for words: "goodhart, cartpole". */
+/* Names of these worlds, for messages: "goodhart, cartpole". */
 const char *rm_native_world_names(void);
 
 #endif

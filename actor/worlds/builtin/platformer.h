@@ -11,14 +11,14 @@ enum {
     RM_PLATFORMER_VISITS = 44 * 25 + 11 * 7 + 6 * 4 + 3 * 2
 };
 
-/* What a saved state has. */
+/* The saved state. */
 struct rm_platformer_world {
     struct rm_single_world head;
     uint64_t level_seed;
     uint64_t loose;   /* fields that ignore mines: a bit for each */
     double potential; /* of the last step */
     int32_t node;
-    uint32_t version; /* of the state that the fields are of */
+    uint32_t version; /* version of the state for which the fields were computed */
     uint8_t mask[RM_PLATFORMER_ACTIONS];
     int8_t speed_sign; /* with compat */
     uint8_t zero[1];
@@ -26,14 +26,14 @@ struct rm_platformer_world {
     struct rm_platformer_state state;
 };
 
-/* What follows from a world's state. */
+/* Data derived from a world's state. */
 struct rm_platformer_place {
     struct rm_platformer_map map;
     struct rm_platformer_paths *paths;
     struct rm_platformer_graph *graph; /* NULL: it is not observed */
 };
 
-/* That of a world of the batch. */
+/* The data of a world of the batch. */
 struct rm_platformer_place *rm_platformer_place_of(const struct rm_env *env,
                                                    const struct rm_platformer_world *world);
 

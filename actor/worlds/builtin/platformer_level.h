@@ -1,5 +1,5 @@
-/* platformer_level: a level of the platformer - tiles, where things stand - and where levels come
- * from: two generators, whose draws are part of the definition, and a text. Positions are in whole
+/* platformer_level: a level of the platformer - tiles and positions of objects - and its sources:
+ * two generators, whose draws are part of the definition, and text files. Positions are in whole
  * pixels, y down. Internal to actor/worlds/builtin. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_PLATFORMER_LEVEL_H
 #define RM_ACTOR_WORLDS_BUILTIN_PLATFORMER_LEVEL_H
@@ -75,7 +75,7 @@ void rm_platformer_generate(struct rm_platformer_level *level, enum rm_platforme
 int rm_platformer_read(struct rm_platformer_level *level, const char *path, char *error,
                        size_t error_size);
 
-/* The tile that a pixel lies in, counted with the border. */
+/* The column or row of the tile at a pixel, border included. */
 static inline int rm_platformer_tile_at(double pixel)
 {
     return (int)(pixel * (1.0 / RM_PLATFORMER_TILE) + 64) - 64; /* also of pixels just below 0 */

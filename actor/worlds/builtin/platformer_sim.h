@@ -1,6 +1,6 @@
-/* platformer_sim: the physics of the platformer - the ninja, what it collides with, one frame - and
- * which actions are masked. docs/platformer.md has the rules. All numbers are doubles, pixels and
- * frames. Internal to actor/worlds/builtin. */
+/* platformer_sim: the physics of the platformer - the ninja, its collisions, one frame - and the
+ * mask of actions. docs/platformer.md has the rules. Numbers are doubles, in pixels and frames.
+ * Internal to actor/worlds/builtin. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_PLATFORMER_SIM_H
 #define RM_ACTOR_WORLDS_BUILTIN_PLATFORMER_SIM_H
 
@@ -13,14 +13,14 @@ enum {
     RM_PLATFORMER_SEGMENTS = 1997 + 966 + RM_PLATFORMER_DOORS
 };
 
-/* What the ninja collides with: an edge that is solid on one side, or a closed door. */
+/* An obstacle of the ninja: an edge that is solid on one side, or a closed door. */
 struct rm_platformer_segment {
     int16_t x1, y1, x2, y2;
     uint8_t kind; /* enum in platformer_sim.c */
     uint8_t door; /* of a door: its number */
 };
 
-/* A level as the physics needs it. */
+/* A level prepared for the physics. */
 struct rm_platformer_map {
     struct rm_platformer_level level;
     uint16_t first[RM_PLATFORMER_CELLS + 1]; /* segments of a cell, column by column */
@@ -54,15 +54,15 @@ struct rm_platformer_ninja {
     uint8_t state;                                 /* enum rm_platformer_ninja_state */
     uint8_t airborne, jump_held;
     uint8_t floors, ceilings; /* 1: touched in this frame */
-    uint8_t buffered;         /* the jump of this frame was pressed for before */
+    uint8_t buffered;         /* 1: the jump of this frame was pressed in an earlier frame */
     uint8_t death;            /* enum rm_platformer_death */
     int8_t turn;              /* -1, 0, 1: the horizontal input of the frame */
-    int8_t wall;              /* normal of the wall that it touches, -1 or 1; 0: it touches none */
-    int8_t last_wall;         /* of the wall that it touched last */
+    int8_t wall;              /* normal of the wall in contact, -1 or 1; 0: none */
+    int8_t last_wall;         /* normal of the last wall in contact */
     uint8_t zero[7];
 };
 
-/* What changes in an episode. */
+/* The state of an episode. */
 struct rm_platformer_state {
     struct rm_platformer_ninja ninja;
     uint32_t frame;   /* frames done */
@@ -79,13 +79,14 @@ void rm_platformer_begin(const struct rm_platformer_map *map, struct rm_platform
 void rm_platformer_frame(const struct rm_platformer_map *map, struct rm_platformer_state *state,
                          uint32_t action);
 
-/* Which actions are allowed: at least one. `compat`: as the program that this world is modelled
- * on. */
+/* Writes the mask of allowed actions, at least one. `compat`: by the rules of the original
+ * program. */
 void rm_platformer_mask(const struct rm_platformer_map *map,
                         const struct rm_platformer_state *state, bool compat,
                         uint8_t mask[RM_PLATFORMER_ACTIONS]);
 
-/* For each action the frame, 1 to 10, in which holding it runs into a mine; 0: it does not. */
+/* For each action the frame, 1 to 10, in which the ninja touches a mine if the action is held; 0:
+ * none. */
 void rm_platformer_doom(const struct rm_platformer_map *map,
                         const struct rm_platformer_state *state,
                         uint8_t frame[RM_PLATFORMER_ACTIONS]);

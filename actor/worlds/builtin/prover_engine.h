@@ -1,8 +1,9 @@
-/* prover_engine: proofs as episodes. A state is a list of goals (atoms); an action picks one of the
- * states that a step of resolution gives. No strings, no allocation after the engine is made.
+/* prover_engine: proofs as episodes. A state is a list of goals (atoms); an action chooses one of
+ * the states that a step of resolution leads to. No strings, no allocation after the engine is
+ * made.
  *
- * An engine has room to search in and serves one thread; an episode is plain bytes, which may be
- * copied. Internal to actor/worlds/builtin. */
+ * An engine has memory for its searches and serves one thread; an episode is plain bytes, which may
+ * be copied. Internal to actor/worlds/builtin. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_PROVER_ENGINE_H
 #define RM_ACTOR_WORLDS_BUILTIN_PROVER_ENGINE_H
 
@@ -10,12 +11,13 @@
 
 enum {
     RM_PROVER_ACTIONS = 20,
-    RM_PROVER_GOALS = 10,  /* that are observed; successors have fewer */
-    RM_PROVER_STEPS = 20,  /* an episode */
-    RM_PROVER_FOLLOW = 20, /* states without a choice in a row, before it gives up */
-    /* A state may grow beyond GOALS by following it: a body more. Its successors once more. */
+    RM_PROVER_GOALS = 10,  /* of an observed state; successors have fewer */
+    RM_PROVER_STEPS = 20,  /* of an episode */
+    RM_PROVER_FOLLOW = 20, /* consecutive states without a choice, after which it gives up */
+    /* The automatic advance may add a body to a state of GOALS goals, and its successors one more.
+     */
     RM_PROVER_WIDE = RM_PROVER_GOALS + 2 * RM_PROVER_BODY,
-    /* The query, and what each call of next() visits: FOLLOW + 1 and the state it is called for. */
+    /* The query, and the states of each call of next(): its own and FOLLOW + 1 more. */
     RM_PROVER_VISITS = 1 + (RM_PROVER_STEPS + 1) * (RM_PROVER_FOLLOW + 2)
 };
 
@@ -42,19 +44,19 @@ struct rm_prover_episode {
 
 struct rm_prover_engine;
 
-/* compat: the rules of the program that this world is modelled on (docs/prover.md). NULL: no
- * memory. The knowledge base stays the caller's, and must live longer. */
+/* compat: the rules of the original program (docs/prover.md). NULL: no memory. The caller owns the
+ * knowledge base and frees it after the engine. */
 struct rm_prover_engine *rm_prover_engine_create(const struct rm_prover_kb *kb, bool compat);
 void rm_prover_engine_destroy(struct rm_prover_engine *engine);
 
-/* Begins an episode. A true query may not be proved by itself. */
+/* Begins an episode. The proof of a true query may not use the query as a fact. */
 void rm_prover_begin(struct rm_prover_engine *engine, struct rm_prover_episode *episode,
                      rm_prover_atom query, bool label);
 
 enum rm_prover_end { RM_PROVER_TERMINATED = 1, RM_PROVER_TRUNCATED = 2 };
 
-/* Takes successor `action` (< successors). Returns how it ended, as flags; 0: it goes on. With
- * compat an episode that is cut has both. */
+/* Moves to successor `action` (< successors). Returns flags of the end (enum rm_prover_end); 0: the
+ * episode continues. With compat an episode that is cut has both flags. */
 int rm_prover_play(struct rm_prover_engine *engine, struct rm_prover_episode *episode,
                    uint32_t action, float *reward);
 

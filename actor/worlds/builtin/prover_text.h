@@ -1,5 +1,5 @@
-/* prover_text: the text of a knowledge base, read line by line. A line is a clause - a fact, a rule
- * or a query - in one of several dialects, or a list of names. Nothing here knows what names mean.
+/* prover_text: reads the text of a knowledge base line by line. A line is a clause - a fact, a rule
+ * or a query - in one of several dialects, or a list of names. Names are not interpreted.
  *
  * Used while a world is created. Internal to actor/worlds/builtin. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_PROVER_TEXT_H
@@ -25,11 +25,11 @@ enum rm_prover_dialect {
     RM_PROVER_DIALECT_COUNT
 };
 
-/* A text that is being read. `bytes` is the reader's own: names are NUL-terminated in it. */
+/* A text that is being read. The reader owns `bytes` and NUL-terminates names in it. */
 struct rm_prover_text {
     char *bytes;
     size_t size, at;
-    uint32_t line; /* of what was read last, from 1 */
+    uint32_t line; /* the line read last, from 1 */
     enum rm_prover_dialect dialect;
     char where[RM_TEXT_NAME]; /* path, for messages */
     char *error;              /* messages go here */
@@ -37,7 +37,7 @@ struct rm_prover_text {
 };
 
 struct rm_prover_name {
-    const char *text; /* as meant: without quotes */
+    const char *text; /* without quotes */
     bool variable;
 };
 
@@ -59,28 +59,28 @@ int rm_prover_text_open(struct rm_prover_text *text, const char *path,
                         enum rm_prover_dialect dialect, bool optional, char *error,
                         size_t error_size);
 
-/* The same of bytes in memory, which the text frees. */
+/* The same for bytes in memory. Takes ownership of `bytes`. */
 void rm_prover_text_hold(struct rm_prover_text *text, char *bytes, size_t size, const char *where,
                          enum rm_prover_dialect dialect, char *error, size_t error_size);
 
 void rm_prover_text_close(struct rm_prover_text *text);
 
-/* The next clause; its names live as long as the text. 1, 0 at the end, or -EINVAL with a message
- * that names file and line. Not for RM_PROVER_NAMES. */
+/* The next clause; its names are valid as long as the text. 1; 0 at the end; or -EINVAL with a
+ * message that names file and line. Not for RM_PROVER_NAMES. */
 int rm_prover_text_clause(struct rm_prover_text *text, struct rm_prover_clause *clause);
 
-/* The next line of names, to be taken one by one with rm_prover_text_name(). 1, or 0 at the end. */
+/* The next line of names, which rm_prover_text_name() reads one by one. 1, or 0 at the end. */
 int rm_prover_text_line(struct rm_prover_text *text, char **line);
 
-/* The next name of *line, which moves on; NULL in *name: there is none. 0 or -EINVAL. */
+/* The next name of *line, which is advanced; *name is NULL after the last one. 0 or -EINVAL. */
 int rm_prover_text_name(struct rm_prover_text *text, char **line, const char **name);
 
 /* Leaves "FILE:LINE: " and a message. Returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int rm_prover_text_fail(struct rm_prover_text *text,
                                                               const char *format, ...);
 
-/* `name` as it is written in Prolog: quoted unless it may stand bare. At most 2 strlen(name) + 3
- * bytes, with the NUL; what does not fit is cut. Returns what it takes, without the NUL. */
+/* Writes `name` in Prolog's syntax, quoted if necessary: at most 2 strlen(name) + 3 bytes, with the
+ * NUL, truncated to `size`. Returns the bytes of the whole text, without the NUL. */
 size_t rm_prover_text_write(const char *name, char *text, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
-/* single: what worlds of one agent that acts in every step have in common: a batch is an array of
- * plain structs that begin with rm_single_world, and episodes begin, end and are cut in one way.
- * The rules of a world are four functions; rm_single_reset() and rm_single_step() are inlined
- * around them, so that no call is indirect.
+/* single: a batch of worlds with one agent that acts in every step: an array of plain structs that
+ * begin with rm_single_world. Begins, ends and cuts their episodes. The rules of a world are a few
+ * functions; rm_single_reset() and rm_single_step() are inlined around them, so no call is
+ * indirect.
  *
  * A world's own struct rm_env begins with struct rm_single. Internal to actor/worlds/builtin. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_SINGLE_H
@@ -18,21 +18,21 @@ struct rm_single {
     size_t world_bytes;        /* of the world's own struct */
     char *world;               /* [worlds] */
     uint32_t max_steps;        /* 0: never cut */
-    /* What is wrong with a loaded world, or NULL. May be NULL. */
+    /* Returns the fault of a loaded world, or NULL if it is valid. May be NULL. */
     const char *(*fault)(const struct rm_env *env, const void *world);
     struct rm_env_agent agent;
 };
 
 /* The rules. `world` is the world's own struct, `w` its place in the batch. */
 struct rm_single_rules {
-    /* A new episode: the head is set, the rest as the last episode left it (zero at first). */
+    /* Begins an episode. The head is set; the rest is from the previous episode, at first zero. */
     void (*begin)(const struct rm_env *env, uint32_t w, void *world);
     /* One step with an action in range. RM_ENV_TERMINATED, RM_ENV_TRUNCATED or 0; negative with a
      * message. world.step has not counted this step yet. */
     int (*play)(struct rm_env *env, uint32_t w, void *world, int32_t action, float *reward);
     void (*observe)(const struct rm_env *env, const void *world, void *obs);
     void (*mask)(const struct rm_env *env, const void *world, uint8_t *mask); /* may be NULL */
-    /* What the episode came to, whose last row is given out. May be NULL: the spec has none. */
+    /* Writes the figures of the episode whose last row is written. NULL: the spec has none. */
     void (*figures)(const struct rm_env *env, const void *world, double *figures);
 };
 
@@ -46,14 +46,14 @@ int rm_single_save_state(const struct rm_env *env, void *state);
 int rm_single_load_state(struct rm_env *env, const void *state);
 void rm_single_close(struct rm_env *env);
 
-/* The own struct of a world of the batch. */
+/* The struct of world `w`. */
 static inline const void *rm_single_world_at(const struct rm_env *env, uint32_t w)
 {
     const struct rm_single *single = (const struct rm_single *)env;
     return single->world + w * single->world_bytes;
 }
 
-/* The members of a rm_env_ops that are the same in all of them. */
+/* The members of rm_env_ops that all such worlds share. */
 #define RM_SINGLE_OPS                                                                              \
     RM_ENV_BATCH_OPS, .state_size = rm_single_state_size, .save_state = rm_single_save_state,      \
                       .load_state = rm_single_load_state, .close = rm_single_close

@@ -1,5 +1,5 @@
-/* sokoban: a keeper pushes boxes onto goals in a small warehouse; the state of a world, as it is
- * saved, and the making of a level. The rules are in sokoban.c.
+/* sokoban: a keeper pushes boxes onto goals in a small warehouse. The saved state of a world, and
+ * the generator of levels. The rules are in sokoban.c.
  *
  * The cells inside the outer wall, at most 8 x 8, are bits: row y, column x from 0 is bit 8 y + x.
  * Directions: 0 up, 1 down, 2 left, 3 right. */
@@ -23,7 +23,7 @@ enum rm_sokoban_code {
 };
 
 struct rm_sokoban_level {
-    uint64_t floor; /* what is not wall; goals, boxes and keeper stand on floor */
+    uint64_t floor; /* cells without wall; goals, boxes and keeper are on floor */
     uint64_t goals, boxes;
     uint64_t keeper; /* one bit */
 };
@@ -40,7 +40,7 @@ struct rm_sokoban_making {
     double walls; /* probability that a cell inside is wall */
 };
 
-/* All cells of a set, moved by one; those that leave the 8 x 8 cells are gone. */
+/* All cells of a set, moved by one; cells outside of the 8 x 8 are dropped. */
 static inline uint64_t rm_sokoban_moved(uint64_t cells, int direction)
 {
     const uint64_t left_column = 0x0101010101010101u, right_column = 0x8080808080808080u;
@@ -56,7 +56,7 @@ static inline uint64_t rm_sokoban_moved(uint64_t cells, int direction)
     }
 }
 
-/* Where the keeper can get to without pushing. */
+/* The cells that the keeper can reach without pushing. */
 uint64_t rm_sokoban_reach(const struct rm_sokoban_level *level);
 
 /* One move; 1, or 0 if nothing can move that way. */

@@ -1,11 +1,11 @@
-/* tabular: worlds whose rules are a table of transitions over numbered states, as Gymnasium's toy
- * problems are. A world fills the table; stepping, masks, and the exact scores that go into the
- * spec follow from it. An observation is the number of the state, for an embedding layer. States
- * may have twins, which look alike and go on otherwise: what a world remembers and does not show.
+/* tabular: worlds whose rules are a table of transitions over numbered states, like Gymnasium's toy
+ * problems. A world fills the table; stepping, masks, and the exact scores of the spec follow from
+ * the table. An observation is the number of the state, for an embedding layer. A state may have a
+ * twin, which has the same observation and other transitions: a hidden part of the state.
  *
- * Scores are solved by backward induction over max_steps steps, averaged over the first states:
- * that of a policy that picks each legal action with equal probability, that of the best policy,
- * and the extremes that any sequence of actions and outcomes can reach. */
+ * Scores are computed by backward induction over max_steps steps and averaged over the first
+ * states: the score of a policy that chooses each legal action with equal probability, the score of
+ * the best policy, and the extremes over all sequences of actions and outcomes. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_TABULAR_H
 #define RM_ACTOR_WORLDS_BUILTIN_TABULAR_H
 
@@ -22,29 +22,29 @@ struct rm_tabular_outcome {
     uint8_t terminated;
 };
 
-/* What an action can lead to in a state; probabilities add up to 1. */
+/* Outcomes of an action in a state; their probabilities add up to 1. */
 struct rm_tabular_move {
     uint32_t outcomes;
     struct rm_tabular_outcome outcome[RM_TABULAR_OUTCOMES];
 };
 
 struct rm_tabular {
-    uint32_t states, actions; /* states that look different: the twin of s is s + states */
+    uint32_t states, actions; /* states without twins: the twin of s is s + states */
     double twins;             /* probability that an episode begins in its first state's twin; 0:
-                                 there are none */
+                                 there are no twins */
     uint32_t starts;          /* first states, equally likely */
     uint16_t start[RM_TABULAR_STATES];
     struct rm_tabular_move move[RM_TABULAR_STATES][RM_TABULAR_ACTIONS];
     uint32_t has_mask;
     uint8_t legal[RM_TABULAR_STATES][RM_TABULAR_ACTIONS]; /* all 1 without masks */
-    const struct rm_env_figure *end; /* how an episode ended; its last word: it ran out of time */
-    uint8_t end_word[RM_TABULAR_STATES]; /* of an episode that terminates in this state */
-    /* How it is shown in a state: what a cell looks like, and a line below (NULL: none). */
+    const struct rm_env_figure *end; /* the end of an episode; its last word is the time limit */
+    uint8_t end_word[RM_TABULAR_STATES]; /* word of an episode that terminates in this state */
+    /* Shows a state: the look of a cell, and a line below the cells (NULL: none). */
     uint32_t rows, columns;
     const struct rm_grid_look *(*look)(const struct rm_tabular *table, uint32_t state, uint32_t row,
                                        uint32_t column);
     void (*below)(uint32_t state, char *text, size_t size);
-    char tile[RM_TABULAR_STATES]; /* the world's own, for its look */
+    char tile[RM_TABULAR_STATES]; /* for the world's look() */
 };
 
 struct rm_tabular_scores {
@@ -75,7 +75,7 @@ int rm_tabular_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
 int rm_tabular_show_text(const struct rm_env *env, uint32_t w, char *text, size_t size);
 int rm_tabular_show_picture(const struct rm_env *env, uint32_t w, uint8_t *rgb);
 
-/* All operations of such a world but its name, options and create(). */
+/* All operations of such a world except its name, options and create(). */
 #define RM_TABULAR_OPS                                                                             \
     RM_SINGLE_OPS, .reset = rm_tabular_reset, .step = rm_tabular_step,                             \
                    .show_text = rm_tabular_show_text, .show_picture = rm_tabular_show_picture

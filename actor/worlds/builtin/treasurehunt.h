@@ -1,17 +1,17 @@
-/* treasurehunt: agents that collect gems in one small walled grid, acting in order within a turn.
+/* treasurehunt: agents collect gems in one small walled grid and act one after the other in a turn.
  *
  * Coordinates are (y, x), y grows downward. Rows and columns 0 and size-1 are wall; inside, a cell
  * is empty, holds a gem, or holds an agent. The cells inside are numbered row-major from 0: (y-1) *
  * (size-2) + (x-1).
  *
- * A turn: every cell that is empty becomes a gem with probability `spawn` (strictly: its uniform is
- * below it), then agents 0, 1, 2 ... each observe, move and are rewarded: wall -1, gem +10, else 0.
- * A move into a wall or an agent leaves the mover where it is. After `turns` turns the episode is
- * truncated.
+ * A turn: every empty cell becomes a gem with probability `spawn` (if its uniform is below
+ * `spawn`). Then agents 0, 1, 2 ... each observe, move and get a reward: wall -1, gem +10, else 0.
+ * An agent that moves into a wall or another agent stays where it is. After `turns` turns the
+ * episode is truncated.
  *
- * Every agent gets one last row, which carries the reward of its last move. By default it is VOID:
- * the world stands as the turn left it, which no agent would have seen next. With final_observation
- * it is what all agents would see after the next spawn, before any agent moves, and not VOID. */
+ * Every agent gets one last row with the reward of its last move. By default the row is VOID: it
+ * shows the world at the end of the turn, which is not a true next observation. With
+ * final_observation it shows the world after the next spawn, before any move, and is not VOID. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_TREASUREHUNT_H
 #define RM_ACTOR_WORLDS_BUILTIN_TREASUREHUNT_H
 
@@ -21,7 +21,7 @@
 #define RM_TREASUREHUNT_SIZE_MAX   10 /* cells inside fit one 64-bit mask */
 #define RM_TREASUREHUNT_VIEW       5  /* side of the window an agent sees */
 
-/* What a cell looks like: the codes of an observation, (5, 5) row-major. */
+/* Codes of an observation, (5, 5) row-major. */
 enum rm_treasurehunt_code {
     RM_TREASUREHUNT_SAND = 0,
     RM_TREASUREHUNT_GEM,
@@ -38,22 +38,21 @@ struct rm_treasurehunt_state {
     uint64_t episode; /* from 0 */
     uint64_t gems;    /* bit per cell inside */
     uint32_t turn;    /* turns done in this episode */
-    uint8_t last;     /* 1: the agents are being given their last row */
-    uint8_t agents;   /* must be the batch's */
+    uint8_t last;     /* 1: the agents' last rows are being written */
+    uint8_t agents;   /* equal to the batch's */
     uint8_t zero[2];
     uint8_t y[RM_TREASUREHUNT_AGENTS_MAX], x[RM_TREASUREHUNT_AGENTS_MAX];
     int32_t reward[RM_TREASUREHUNT_AGENTS_MAX]; /* of each agent's last move */
     uint32_t collected[RM_TREASUREHUNT_AGENTS_MAX], bumps[RM_TREASUREHUNT_AGENTS_MAX];
 };
 
-/* The pieces of a spawn. Uniforms have 24 bits; one spawns a gem iff it is below `spawn`, which is
- * (word >> 8) < threshold. Bit d of the hits: draw d spawns. 64 draws, as many as there can be
- * empty cells: turn t, from 0, of an episode draws the words 64 (t + 1) .. of the episode's stream.
- */
+/* A spawn in parts. A uniform of 24 bits spawns a gem if it is below `spawn`: (word >> 8) <
+ * threshold. Bit d of the hits: draw d spawns. There are 64 draws, the largest number of empty
+ * cells: turn t of an episode, from 0, uses the words from 64 (t + 1) of the episode's stream. */
 uint32_t rm_treasurehunt_threshold(double spawn);
 uint64_t rm_treasurehunt_hits(const uint32_t words[64], uint32_t threshold);
 
-/* The d-th empty cell, in row-major order, has draw d: cells that spawn. */
+/* The cells that spawn: draw d is for the d-th empty cell in row-major order. */
 uint64_t rm_treasurehunt_spawn(uint64_t empty, uint64_t hits);
 
 /* Position of the n-th set bit, n from 0 and below their number. */

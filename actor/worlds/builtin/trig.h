@@ -2,8 +2,8 @@
  * vectorise around them and every instruction set gives the same bits. Within 1.5 units in the last
  * place of 1 (1.7e-16) of the true value for |x| < 1e5.
  *
- * Taylor series about 0 on [-pi/4, pi/4] (there the first term left out is below 1e-18), after
- * taking off the nearest multiple of pi/2 in two pieces. */
+ * Subtracts the nearest multiple of pi/2 in two parts, then uses Taylor series about 0 on [-pi/4,
+ * pi/4], where the first omitted term is below 1e-18. */
 #ifndef RM_ACTOR_WORLDS_BUILTIN_TRIG_H
 #define RM_ACTOR_WORLDS_BUILTIN_TRIG_H
 

@@ -1,13 +1,12 @@
-/* images: convolutions as products that gather their operands themselves (implicit GEMM): images
- * small enough for shared memory are taken there once, channels last and with their zeros around
- * them, and tensor cores read patches out of them where they lie. Nothing else is written to memory
- * than the result.
+/* images: convolutions as products that gather their operands themselves (implicit GEMM). An image
+ * that fits shared memory is copied there once, channels last and padded with zeros, and tensor
+ * cores read patches in place. Only the result is written to memory.
  *
  * In shared memory an image has high * wide positions of `depth` numbers of 16 bits: its channels,
- * rounded up to eights. A patch is `chunks` of eight numbers, by place of the kernel, then by
- * channel; chunk j stands the same way behind the patch's first position in every patch. So a row
- * of a product is an offset, a column another, and any kernel, stride and padding is as good as
- * any.
+ * rounded up to a multiple of eight. A patch is `chunks` of eight numbers, by place of the kernel,
+ * then by channel. Chunk j has the same offset from the first position of every patch. So the
+ * address of an operand is the offset of a row plus the offset of a column, for any kernel, stride
+ * and padding.
  *
  * In global memory images are float32, (channels, places), or COMPACT: 16 bits, (places, channels),
  * their channels a multiple of eight. */
@@ -55,17 +54,17 @@ static inline __host__ __device__ uint32_t rm_images_shared_row(const struct rm_
     return g.steps * 16 + 8;
 }
 
-/* What does not depend on threads and room. `spread`: with as many positions between rows of an
- * image as make places that follow each other stand on banks that do, where a row of them ends too.
- */
+/* Sets the members that do not depend on threads and memory. `spread`: adds positions between the
+ * rows of an image, so that consecutive places use consecutive banks also across the end of a
+ * row. */
 bool rm_images_shape(struct rm_images *g, const struct rm_conv *c, bool spread);
 /* The spread cut if it has no fewer groups, stages or channels than the other. */
 typedef bool rm_images_cut_fn(struct rm_images *g, const struct rm_conv *c, size_t shared,
                               bool spread);
 bool rm_images_best_cut(struct rm_images *g, const struct rm_conv *c, size_t shared,
                         rm_images_cut_fn *cut);
-/* Whether the convolution fits so many bytes of shared memory; if so, fills in the cut. `back`: for
- * the gradients of weights. */
+/* Does the convolution fit `shared` bytes of shared memory? If so, fills in the cut;
+ * rm_images_cut_back() for the gradients of weights. */
 bool rm_images_cut(struct rm_images *g, const struct rm_conv *c, size_t shared);
 bool rm_images_cut_back(struct rm_images *g, const struct rm_conv *c, size_t shared);
 /* The convolution that computes a gradient of images from one of results. False: there is none. */

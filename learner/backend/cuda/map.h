@@ -1,11 +1,11 @@
 /* map: kernels of operations whose elements do not depend on each other. An operation is a struct
- * of the pointers and numbers that it works with, and says what is done with one element.
+ * with its pointers and numbers, and functions for one element.
  *
- * Flat: `in load(size_t i)` reads what element i takes, `store(size_t i, in value)` writes what
- * comes of it. A thread reads all of its elements before it writes any, so that its reads overlap;
- * that is why working in place is fine where elements are the same.
+ * Flat: `in load(size_t i)` reads the input of element i, `store(size_t i, in value)` writes its
+ * result. A thread reads all of its elements before it writes any, so that its reads overlap. So
+ * input and output may be the same memory.
  *
- * Rows: `at(size_t row, uint32_t column)` does all of one element of (rows, n). */
+ * Rows: `at(size_t row, uint32_t column)` computes one element of (rows, n). */
 #ifndef RM_LEARNER_BACKEND_CUDA_MAP_H
 #define RM_LEARNER_BACKEND_CUDA_MAP_H
 

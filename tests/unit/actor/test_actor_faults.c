@@ -97,7 +97,7 @@ static void a_respawned_actor_goes_on(void **state)
     if (child == 0) {
         struct rm_duty duty;
         rm_watch_install("test", NULL);
-        rm_watch_tell(&session.board.workers[1], -1);
+        rm_watch_set_slot(&session.board.workers[1], -1);
         dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
         open_actor(1, &duty);
         while (rm_test_turn(&duty) > 0)

@@ -81,7 +81,7 @@ static int act(int which, enum rm_sandbox_mode mode, uint64_t memory, const char
             snprintf(slot->error, sizeof slot->error, "%.200s", error.text);
             _exit(1);
         }
-        rm_watch_tell(slot, -1);
+        rm_watch_set_slot(slot, -1);
         step(&e, which);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -28,7 +28,7 @@ struct rm_actor {
     struct rm_world_config world; /* of the stage */
     struct rm_ring *rings[RM_BOARD_POLICIES];
     struct rm_wake learner[RM_BOARD_POLICIES];
-    struct rm_wake evaluator;
+    struct rm_wake evaluator, recorder;        /* of the latter only if there is one */
     uint64_t version[RM_BOARD_POLICIES];       /* of the weights in use, 0 = none */
     uint32_t ask[RM_BOARD_POLICIES];           /* lanes that the limiter is asked for */
     uint64_t blocked_since[RM_BOARD_POLICIES]; /* by the limiter since then; 0 = not blocked */
@@ -177,6 +177,16 @@ static uint32_t lanes_to_ask(const struct rm_actor *actor, uint32_t p)
     return RM_PEEK(&limiter->samples_per_insert) * lanes <= room ? lanes : 1;
 }
 
+/* A recorder that is waited for may sleep until there are more rows than the ring takes. */
+static bool has_credit(struct rm_actor *actor)
+{
+    const bool has = rm_stepping_has_credit(&actor->stepping);
+
+    if (!has && actor->session->objects.recorders)
+        rm_wake_signal(&actor->recorder);
+    return has;
+}
+
 static void read_settings(struct rm_actor *actor)
 {
     struct rm_board_run *run = actor->session->board.run;
@@ -201,7 +211,7 @@ static int wait_for(struct rm_actor *actor, enum rm_wait reason)
 
 /* --- one vector step ------------------------------------------------------------------------- */
 
-/* Wakes the evaluator and the daemon at the number of steps that they wait for. */
+/* Wakes the evaluator, the recorder and the daemon at the number of steps that they wait for. */
 static void tell_steps(struct rm_actor *actor)
 {
     struct rm_session *s = actor->session;
@@ -212,6 +222,8 @@ static void tell_steps(struct rm_actor *actor)
         steps += RM_PEEK(&s->board.workers[rm_worker_actor(&s->objects, a)].steps);
     if (steps >= awaited)
         rm_wake_signal(&actor->evaluator);
+    if (s->objects.recorders && steps >= rm_atomic_awaited_count(&actor->recorder.word->threshold))
+        rm_wake_signal(&actor->recorder);
     rm_session_ring_at(s, steps);
 }
 
@@ -302,7 +314,7 @@ static int work_free(struct rm_actor *actor, struct rm_error *error)
     /* Change nothing before all of these are true. */
     if (!actor->rollout_rows && !limiter_allows(actor))
         return wait_for(actor, RM_WAIT_LIMITER);
-    if (!rm_stepping_has_credit(&actor->stepping))
+    if (!has_credit(actor))
         return wait_for(actor, RM_WAIT_CREDIT);
     if (!refresh_weights(actor))
         return wait_for(actor, RM_WAIT_WEIGHTS);
@@ -345,7 +357,7 @@ static int work_round(struct rm_actor *actor, struct rm_error *error)
         actor->round_steps = steps_made(actor, round);
     }
     if (actor->round_steps < actor->round_rows) {
-        if (!rm_stepping_has_credit(&actor->stepping))
+        if (!has_credit(actor))
             return wait_for(actor, RM_WAIT_CREDIT);
         int rc = make_step(actor, error);
         if (rc < 0)
@@ -434,7 +446,7 @@ static int work_rollouts(struct rm_actor *actor, struct rm_error *error)
     /* Offer the first rows before there are weights: learners compute the values of the first
      * rollout from them. */
     if (!actor->stepping.started) {
-        if (!rm_stepping_has_credit(&actor->stepping))
+        if (!has_credit(actor))
             return wait_for(actor, RM_WAIT_CREDIT);
         if ((rc = rm_stepping_begin(&actor->stepping, error)) < 0)
             return rc;
@@ -449,8 +461,7 @@ static int work_rollouts(struct rm_actor *actor, struct rm_error *error)
     const uint64_t rows = rows_answered(actor, 0);
     if (rows % actor->rollout_rows == 0)
         rm_stages_begin_unit(&actor->stages, rows / actor->rollout_rows);
-    return rm_stepping_has_credit(&actor->stepping) ? make_step(actor, error)
-                                                    : wait_for(actor, RM_WAIT_CREDIT);
+    return has_credit(actor) ? make_step(actor, error) : wait_for(actor, RM_WAIT_CREDIT);
 }
 
 /* --- the duty -------------------------------------------------------------------------------- */
@@ -588,6 +599,8 @@ static int create(struct rm_actor *actor, struct rm_error *error)
         return rc;
     const uint64_t generation = take_rings(actor, state != NULL);
     actor->evaluator = rm_session_wake(s, rm_worker_evaluator(&s->objects));
+    if (s->objects.recorders)
+        actor->recorder = rm_session_wake(s, rm_worker_recorder(&s->objects));
     struct rm_stepping_options options = {
         .seed = seed_of(e->seed, generation, actor->index),
         .first_world = first_world,

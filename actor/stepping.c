@@ -48,9 +48,11 @@ bool rm_stepping_has_credit(const struct rm_stepping *s)
 {
     for (uint32_t i = 0; s->shared && i < s->plan->policies; i++) {
         const struct rm_stepping_policy *p = &s->policies[i];
+        uint64_t next = rm_ring_committed(p->ring) + p->reserved;
+        if (p->ring->spec.record_wait && next - rm_ring_recorded(p->ring) >= p->ring->spec.rows)
+            return false;
         if (p->ring->spec.mode != RM_RING_ROLLOUT)
             continue;
-        uint64_t next = rm_ring_committed(p->ring) + p->reserved;
         if (next - rm_ring_consumed(p->ring) >= credit_of(s, p->ring))
             return false;
     }

@@ -101,6 +101,13 @@ static bool native_learner(experiment_t *e, char *text, size_t bytes)
                rm_actor_device_names[e->actor.device]);
 }
 
+static bool native_records(experiment_t *e, char *text, size_t bytes)
+{
+    return NATIVE(e) && rm_experiment_records(e) &&
+           SAY("\"%s\": rows of worlds on a device (actor.device) are not recorded",
+               e->record.directory);
+}
+
 static bool native_frames(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->sample.frame_stack > 1 &&
@@ -188,6 +195,9 @@ static const struct rm_check rows[] = {
     {{"sample.frame_stack", "actor.device"},
      native_frames,
      "Worlds on a device have no frame stacks."},
+    {{"record.directory", "actor.device"},
+     native_records,
+     "Rows of worlds on a device are not recorded."},
     {{"curriculum", "actor.device"}, native_stages, "Worlds on a device have no curriculum."},
     {{"algorithm.normalize_rewards", "actor.device"},
      native_rewards,

@@ -60,6 +60,7 @@ enum rm_feed_kind {
     RM_FEED_COUNT
 };
 enum rm_answer { RM_ANSWER_GREEDY = 0, RM_ANSWER_SAMPLE };
+enum rm_record_every { RM_RECORD_STEP = 0, RM_RECORD_EPISODE };
 enum rm_form { RM_FORM_PAPER = 0, RM_FORM_SORREL_SEQ, RM_FORM_SORREL_MP };
 enum rm_target_update { RM_TARGET_SOFT = 0, RM_TARGET_HARD };
 enum rm_wake_kind { RM_WAKE_EVENT = 0, RM_WAKE_POLL };
@@ -396,6 +397,12 @@ struct rm_experiment {
     } evaluation;
 
     struct {
+        char directory[RM_PATH_TEXT_MAX]; /* of the recording; "": none is made */
+        enum rm_record_every every;
+        bool wait; /* actors wait for the recorder */
+    } record;
+
+    struct {
         double heartbeat_s;     /* a busy worker silent for longer is killed and respawned */
         double respawn_floor_s; /* least time between two starts of a worker */
         double backoff_max_s;
@@ -430,6 +437,12 @@ struct rm_experiment {
         uint32_t rollbacks_max;   /* roll-backs before it gives up */
     } debug;
 };
+
+/* Are the rows of its actors recorded? */
+static inline bool rm_experiment_records(const struct rm_experiment *e)
+{
+    return e->record.directory[0];
+}
 
 /* Is the code of its worlds somebody's: of a shared object, in Python or in Prolog? */
 static inline bool rm_experiment_is_foreign(const struct rm_experiment *e)

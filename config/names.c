@@ -31,6 +31,7 @@ NAMES(rm_feed_names, RM_FEED_COUNT, "auto", "staged", "resident");
 NAMES(rm_compute_names, RM_COMPUTE_COUNT, "fp32", "tf32", "bf16", "fp16");
 NAMES(rm_actor_device_names, RM_ACTOR_CUDA + 1, "cpu", "cuda");
 NAMES(rm_sandbox_names, RM_SANDBOX_OFF + 1, "auto", "on", "off");
+NAMES(rm_record_every_names, RM_RECORD_EPISODE + 1, "step", "episode");
 NAMES(rm_answer_names, RM_ANSWER_SAMPLE + 1, "greedy", "sample");
 NAMES(rm_form_names, RM_FORM_SORREL_MP + 1, "paper", "sorrel-seq", "sorrel-mp");
 NAMES(rm_target_update_names, RM_TARGET_HARD + 1, "soft", "hard");

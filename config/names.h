@@ -25,6 +25,7 @@ extern const char *const rm_check_finite_names[];
 extern const char *const rm_actor_device_names[];
 extern const char *const rm_sandbox_names[];
 extern const char *const rm_answer_names[];
+extern const char *const rm_record_every_names[];
 extern const char *const rm_compute_names[];
 extern const char *const rm_feed_names[];
 extern const char *const rm_learner_processes_names[];

@@ -522,6 +522,18 @@ const struct rm_key rm_keys[] = {
     ENUM("evaluation.answer", ANY, evaluation.answer, rm_answer_names, RM_ANSWER_GREEDY,
          "ppo, appo, vtrace, sac: evaluations take the likeliest action, or draw actions."),
 
+    TEXT("record.directory", SAME, record.directory, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
+         "Folder into which a process of its own records all rows of all actors, compressed; "
+         "empty: nothing is recorded. A relative path begins in "
+         "the run directory."),
+    ENUM("record.every", SAME, record.every, rm_record_every_names, RM_RECORD_STEP,
+         "What is recorded: every `step` (observation, mask, reward, flags, action), or of every "
+         "`episode` its lane, first row, steps, return and end."),
+    BOOL("record.wait", SAME, record.wait, 0,
+         "If false, actors never wait for the recorder: rows that it cannot keep up with are not "
+         "recorded, counted and reported. If true, they wait, and rows stay in their ring until "
+         "they are on disk."),
+
     F64("supervisor.heartbeat_s", ANY, supervisor.heartbeat_s, 0.1, 86400, 30, "seconds",
         "A busy worker without a heartbeat for longer is killed and restarted."),
     F64("supervisor.respawn_floor_s", ANY, supervisor.respawn_floor_s, 0.01, 3600, 0.25, "seconds",

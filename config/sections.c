@@ -23,6 +23,8 @@ const struct rm_section rm_sections[] = {
     {"publish", "When the learner publishes new weights to the actors."},
     {"learner", "How a learner process runs."},
     {"evaluation", "Greedy episodes, played by a separate process."},
+    {"record", "Rows of the run, written to disk as they are made "
+               "([histories.md](histories.md))."},
     {"supervisor", "Restarting workers that die or hang."},
     {"control", "The control socket."},
     {"metrics", "Recorded time series."},

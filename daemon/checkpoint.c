@@ -127,7 +127,7 @@ static const char *missing_worker(const struct rm_checkpointer *c, bool *soon)
         if (!stay && i < participants(c) && RM_SEE(&slot->state) == RM_WORKER_DONE)
             return "the run is ending";
         const enum rm_supervised state = c->spec.supervisor->workers[i].state;
-        if (rm_session_has_process(session, i) && RM_PEEK(&slot->role) != RM_ROLE_EVALUATOR &&
+        if (rm_session_has_process(session, i) && rm_role_has_state(RM_PEEK(&slot->role)) &&
             state != RM_SUPERVISED_UP) {
             *soon = state == RM_SUPERVISED_STARTING || state == RM_SUPERVISED_BACKING_OFF;
             snprintf(text, sizeof text, "%s is %s", slot->name, rm_supervised_name(state));
@@ -180,7 +180,7 @@ static uint64_t starts(const struct rm_checkpointer *c)
 {
     uint64_t all = 0;
     for (uint32_t i = 0; i < c->spec.session->objects.workers; i++)
-        if (RM_PEEK(&c->spec.session->board.workers[i].role) != RM_ROLE_EVALUATOR)
+        if (rm_role_has_state(RM_PEEK(&c->spec.session->board.workers[i].role)))
             all += c->spec.supervisor->workers[i].generation;
     return all;
 }

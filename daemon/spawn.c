@@ -29,6 +29,7 @@ static const struct {
     [RM_ROLE_ACTOR] = {"ringmaster-actor", "--actor", NULL, true},
     [RM_ROLE_LEARNER] = {"ringmaster-learner", "--policy", NULL, true},
     [RM_ROLE_EVALUATOR] = {"ringmaster-actor", NULL, "--evaluator", true},
+    [RM_ROLE_RECORDER] = {"ringmaster-learner", NULL, "--recorder", true},
     [RM_ROLE_SOLO] = {"ringmaster-solo", NULL, NULL, true},
 };
 _Static_assert(sizeof roles / sizeof roles[0] == RM_ROLE_COUNT, "a program per role");
@@ -232,7 +233,7 @@ int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_e
         arguments[n++] = (char *)"--run-directory";
         arguments[n++] = daemon->directory.path;
         /* A restarted worker continues from shared memory, which is newer. */
-        if (daemon->resumed.from[0] && generation == 1 && role != RM_ROLE_EVALUATOR) {
+        if (daemon->resumed.from[0] && generation == 1 && rm_role_has_state(role)) {
             arguments[n++] = (char *)"--resume";
             arguments[n++] = daemon->resumed.from;
         } else if ((role == RM_ROLE_LEARNER || role == RM_ROLE_SOLO) &&

@@ -293,6 +293,11 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "sleeps", count(RM_PEEK(&slot->sleeps)));
     json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
     json_object_set_new(o, "steps", count(RM_PEEK(&slot->steps)));
+    if (RM_PEEK(&slot->role) == RM_ROLE_RECORDER)
+        json_object_set_new(o, "recording",
+                            json_pack("{s:o,s:o,s:o}", "rows", count(RM_PEEK(&slot->recorded_rows)),
+                                      "lost", count(RM_PEEK(&slot->lost_rows)), "bytes",
+                                      count(RM_PEEK(&slot->recorded_bytes))));
     json_object_set_new(o, "rss_bytes", memory_of(daemon, w));
     json_object_set_new(o, "python_rss_bytes", python_memory(daemon, (pid_t)RM_PEEK(&slot->pid)));
     json_object_set_new(o, "device", device_of(slot));

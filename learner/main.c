@@ -2,9 +2,11 @@
  * shm/objects.h); exit codes are those of shm/duty.h. */
 #include "actor/worlds/plan.h"
 #include "learner/learner.h"
+#include "learner/recorder.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +15,13 @@
 static const char usage[] =
     "usage: ringmaster-learner --policy P --run-directory DIR [--resume DIR | --newest DIR]\n"
     "                          [--parent PID]\n"
+    "       ringmaster-learner --recorder --run-directory DIR [--parent PID]\n"
     "\n"
     "Trains policy P of the experiment whose descriptors it inherits, or all of them. ringmasterd\n"
     "starts it; do not run it by hand.\n"
     "\n"
     "  --policy P           number of the policy, from 0; \"all\": every one, in turn\n"
+    "  --recorder           write the rows of all actors to record.directory instead\n"
     "  --run-directory DIR  where policies/ and checkpoints/ are written\n"
     "  --resume DIR         a checkpoint: load this policy's state from it\n"
     "  --newest DIR         a checkpoint: after a death, load its optimizers\n"
@@ -32,6 +36,7 @@ static const char usage[] =
 
 struct arguments {
     uint32_t policy; /* or ALL */
+    bool recorder;
     const char *directory, *resume, *newest;
     int parent;
 };
@@ -49,10 +54,15 @@ static long number(const char *text, long most)
 static int parse(int argc, char **argv, struct arguments *out)
 {
     static const struct option options[] = {
-        {"policy", required_argument, NULL, 'p'}, {"run-directory", required_argument, NULL, 'd'},
-        {"resume", required_argument, NULL, 'r'}, {"newest", required_argument, NULL, 'n'},
-        {"parent", required_argument, NULL, 'P'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0},
+        {"policy", required_argument, NULL, 'p'},
+        {"run-directory", required_argument, NULL, 'd'},
+        {"resume", required_argument, NULL, 'r'},
+        {"newest", required_argument, NULL, 'n'},
+        {"parent", required_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {"recorder", no_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0},
     };
     long policy = -1, parent = 0;
     bool all = false;
@@ -61,6 +71,9 @@ static int parse(int argc, char **argv, struct arguments *out)
         case 'p':
             all = strcmp(optarg, "all") == 0;
             policy = all ? 0 : number(optarg, RM_BOARD_POLICIES - 1);
+            break;
+        case 'c':
+            out->recorder = true;
             break;
         case 'd':
             out->directory = optarg;
@@ -85,7 +98,7 @@ static int parse(int argc, char **argv, struct arguments *out)
             return 1 + RM_EXIT_USAGE;
         }
     }
-    if (policy < 0 || parent < 0 || !out->directory || optind != argc) {
+    if ((policy < 0) != out->recorder || parent < 0 || !out->directory || optind != argc) {
         fputs(usage, stderr);
         return 1 + RM_EXIT_USAGE;
     }
@@ -168,6 +181,30 @@ static int train(struct rm_session *session, const struct arguments *arguments,
     return code;
 }
 
+static int record(struct rm_session *session, int parent, struct rm_error *error)
+{
+    struct rm_recorder *recorder = NULL;
+    struct rm_duty duty;
+    if (!session->objects.recorders) {
+        rm_fail(error, -EINVAL, "--recorder: the experiment has no record.directory");
+        return RM_EXIT_USAGE;
+    }
+    prctl(PR_SET_NAME, "rm-recorder");
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is as a full disk */
+    struct rm_wake wake = rm_session_wake(session, rm_worker_recorder(&session->objects));
+    int rc = rm_duty_signals(&wake, parent, error);
+    if (rc == 0)
+        rc = rm_recorder_create(&recorder, session, &duty, error);
+    if (rc < 0) {
+        rm_duty_failed(&session->board.workers[rm_worker_recorder(&session->objects)], error);
+        return rc == -EINVAL || rc == -EBADMSG ? RM_EXIT_NEVER : RM_EXIT_FAILED;
+    }
+    const int code = rm_duty_run(&duty, error);
+    rm_recorder_finish(recorder);
+    rm_recorder_destroy(recorder);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     static struct rm_experiment experiment;
@@ -183,7 +220,8 @@ int main(int argc, char **argv)
         !rm_session_attach(&session, &experiment, &plan, &error)) {
         rm_session_place(&session, arguments.directory, arguments.resume);
         rm_session_place_newest(&session, arguments.newest);
-        code = train(&session, &arguments, &error);
+        code = arguments.recorder ? record(&session, arguments.parent, &error)
+                                  : train(&session, &arguments, &error);
         rm_session_close(&session);
     }
     if (code != RM_EXIT_OK)

@@ -40,7 +40,20 @@ enum rm_run_state {
     RM_RUN_FAILED,
 };
 
-enum rm_role { RM_ROLE_ACTOR = 0, RM_ROLE_LEARNER, RM_ROLE_EVALUATOR, RM_ROLE_SOLO, RM_ROLE_COUNT };
+enum rm_role {
+    RM_ROLE_ACTOR = 0,
+    RM_ROLE_LEARNER,
+    RM_ROLE_EVALUATOR,
+    RM_ROLE_RECORDER,
+    RM_ROLE_SOLO,
+    RM_ROLE_COUNT
+};
+
+/* Does it hold for checkpoints, with state of its own? */
+static inline bool rm_role_has_state(enum rm_role role)
+{
+    return role != RM_ROLE_EVALUATOR && role != RM_ROLE_RECORDER;
+}
 
 /* A worker's state as the worker reports it. The supervisor has its own state for it (daemon/). */
 enum rm_worker_state {
@@ -195,6 +208,10 @@ struct rm_board_worker {
     _Atomic int64_t stage_sums[2];
     _Atomic uint64_t stage_episodes_at[4][2];
     _Atomic int64_t stage_sums_at[4][2];
+    /* Of the recorder: rows of lanes. */
+    _Atomic uint64_t recorded_rows;  /* on disk */
+    _Atomic uint64_t lost_rows;      /* overwritten before they were copied, or not written */
+    _Atomic uint64_t recorded_bytes; /* of the files */
     /* Checkpoints, by number. */
     _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits for
                                           * checkpoint_released */

@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 #define RM_LINE            128                   /* bytes between words of different writers */
-#define RM_LAYOUT_VERSION  7u                    /* never 0: 0 means not yet published */
+#define RM_LAYOUT_VERSION  8u                    /* never 0: 0 means not yet published */
 #define RM_LAYOUT_MAGIC    0x3152454d474e4952ull /* "RINGMER1", little-endian */
 #define RM_REGION_NAME_MAX 48
 
@@ -69,6 +69,9 @@ struct rm_ring_shared {
 
     /* Written by the consumer (rollout). */
     _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
+
+    /* Written by the recorder. */
+    _Alignas(RM_LINE) _Atomic uint64_t recorded; /* record_wait: the same */
 };
 static_assert(sizeof(struct rm_ring_spec) == 56, "ring spec");
 static_assert(offsetof(struct rm_ring_shared, spec) == 128, "ring");
@@ -79,7 +82,8 @@ static_assert(offsetof(struct rm_ring_shared, committed) == 264, "ring");
 static_assert(offsetof(struct rm_ring_shared, generation) == 272, "ring");
 static_assert(offsetof(struct rm_ring_shared, offered) == 280, "ring");
 static_assert(offsetof(struct rm_ring_shared, consumed) == 384, "ring");
-static_assert(sizeof(struct rm_ring_shared) == 512, "ring");
+static_assert(offsetof(struct rm_ring_shared, recorded) == 512, "ring");
+static_assert(sizeof(struct rm_ring_shared) == 640, "ring");
 
 /* First bytes of every row. */
 struct rm_row_head {

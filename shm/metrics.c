@@ -27,8 +27,9 @@ NAMES(rm_wait_name, enum rm_wait,
       [RM_WAIT_WEIGHTS] = "weights", [RM_WAIT_ROWS] = "rows", [RM_WAIT_CREDIT] = "credit",
       [RM_WAIT_ROUND] = "round", [RM_WAIT_CHECKPOINT] = "checkpoint", [RM_WAIT_PAUSE] = "pause")
 
-NAMES(rm_role_name, enum rm_role, RM_ROLE_COUNT, [RM_ROLE_ACTOR] = "actor",
-      [RM_ROLE_LEARNER] = "learner", [RM_ROLE_EVALUATOR] = "evaluator", [RM_ROLE_SOLO] = "solo")
+NAMES(rm_role_name, enum rm_role,
+      RM_ROLE_COUNT, [RM_ROLE_ACTOR] = "actor", [RM_ROLE_LEARNER] = "learner",
+      [RM_ROLE_EVALUATOR] = "evaluator", [RM_ROLE_RECORDER] = "recorder", [RM_ROLE_SOLO] = "solo")
 
 NAMES(rm_worker_state_name, enum rm_worker_state, RM_WORKER_FAILED + 1, [RM_WORKER_NONE] = "none",
       [RM_WORKER_STARTING] = "starting", [RM_WORKER_BUSY] = "busy", [RM_WORKER_WAITING] = "waiting",
@@ -148,6 +149,12 @@ const struct rm_metric rm_worker_metrics[] = {
     WORKER(COUNTER, U64, "run_delay_ns", run_delay_ns, "nanoseconds",
            "time that the main thread could run and had no core, by the kernel's schedstat; in "
            "sequential mode the first duty has it for all"),
+    WORKER(COUNTER, U64, "recorded_rows", recorded_rows, "rows",
+           "recorder: rows of agents in worlds that are on disk"),
+    WORKER(COUNTER, U64, "lost_rows", lost_rows, "rows",
+           "recorder: rows that it could not keep up with, or could not write"),
+    WORKER(COUNTER, U64, "recorded_bytes", recorded_bytes, "bytes",
+           "recorder: size of the recording"),
     PHASE("other", RM_PHASE_OTHER),
     PHASE("environment", RM_PHASE_ENVIRONMENT),
     PHASE("inference", RM_PHASE_INFERENCE),
@@ -170,7 +177,7 @@ const struct rm_metric rm_worker_metrics[] = {
     WAIT("pause", RM_WAIT_PAUSE, "the run is resumed"),
 };
 const size_t rm_worker_metric_count = COUNT(rm_worker_metrics);
-static_assert(COUNT(rm_worker_metrics) == 8 + RM_PHASE_COUNT + RM_WAIT_COUNT,
+static_assert(COUNT(rm_worker_metrics) == 11 + RM_PHASE_COUNT + RM_WAIT_COUNT,
               "a metric for each phase and each reason to wait");
 
 double rm_metric_value(const struct rm_metric *metric, const void *block)

@@ -8,9 +8,9 @@
  *   then   eventfds, one per worker, and the daemon's
  *   then   priorities, one per policy, where replay is prioritised (objects.priorities)
  *
- * Workers are numbered in a fixed order as well: actors, learners, the evaluator, and in sequential
- * mode the process that runs all of them in turn. In sequential mode the others have slots on the
- * board but no process. */
+ * Workers are numbered in a fixed order as well: actors, learners, the evaluator, the recorder if
+ * the run is recorded, and in sequential mode the process that runs all of them in turn. In
+ * sequential mode the others have slots on the board but no process. */
 #ifndef RM_SHM_OBJECTS_H
 #define RM_SHM_OBJECTS_H
 
@@ -25,6 +25,7 @@
 struct rm_objects {
     uint32_t policies, actors, workers;
     uint32_t priorities; /* regions of priorities: as many as policies, or 0 */
+    uint32_t recorders;  /* 1, or 0 */
 };
 
 static inline int rm_fd_weights(const struct rm_objects *o, uint32_t policy)
@@ -75,9 +76,15 @@ static inline uint32_t rm_worker_evaluator(const struct rm_objects *o)
     return o->actors + o->policies;
 }
 
-static inline uint32_t rm_worker_solo(const struct rm_objects *o)
+/* If there is one. */
+static inline uint32_t rm_worker_recorder(const struct rm_objects *o)
 {
     return o->actors + o->policies + 1;
+}
+
+static inline uint32_t rm_worker_solo(const struct rm_objects *o)
+{
+    return o->actors + o->policies + 1 + o->recorders;
 }
 
 #endif

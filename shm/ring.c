@@ -34,8 +34,8 @@ static const char *refusal(const struct rm_ring_spec *spec)
         return "mask_bytes goes with the mask column";
     if (((spec->columns & RM_COLUMN_STATE) != 0) != (spec->state_floats != 0))
         return "state_floats goes with the state column";
-    if (spec->unused)
-        return "a field that is not used is not 0";
+    if (spec->record_wait > 1)
+        return "record_wait must be 0 or 1";
     if (spec->columns &
         ~(unsigned)(RM_COLUMN_MASK | RM_COLUMN_LOGP | RM_COLUMN_VALUE | RM_COLUMN_STATE))
         return "it has a column that does not exist";
@@ -258,6 +258,7 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring)
     RM_FAULT("ring.open.before");
     RM_ADD_OWN(&shared->generation, 1);
     ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
+    ring->recorded_seen = rm_atomic_ring_credit(&shared->recorded);
     rm_atomic_ring_offer(&shared->offered, RM_PEEK(&shared->committed));
     RM_FAULT("ring.open.after");
     /* `reserved` stays where the dead writer put it: the dead writer may have overwritten part of
@@ -270,6 +271,7 @@ void rm_ring_writer_resume(struct rm_ring *ring, bool reserved, struct rm_row *r
 {
     struct rm_ring_shared *shared = ring->shared;
     ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
+    ring->recorded_seen = rm_atomic_ring_credit(&shared->recorded);
     if (reserved)
         *row = rm_ring_row(ring, RM_PEEK(&shared->committed));
 }
@@ -284,6 +286,11 @@ int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row)
          * line. */
         ring->consumed_seen = rm_atomic_ring_credit(&shared->consumed);
         if (index - ring->consumed_seen >= ring->spec.rows)
+            return 0;
+    }
+    if (ring->spec.record_wait && index - ring->recorded_seen >= ring->spec.rows) {
+        ring->recorded_seen = rm_atomic_ring_credit(&shared->recorded);
+        if (index - ring->recorded_seen >= ring->spec.rows)
             return 0;
     }
     rm_atomic_ring_reserve(&shared->reserved, index + 1);
@@ -356,6 +363,16 @@ void rm_ring_consume(struct rm_ring *ring, uint64_t index)
     RM_FAULT("ring.consume.after");
 }
 
+void rm_ring_record(struct rm_ring *ring, uint64_t index)
+{
+    rm_atomic_ring_consume(&ring->shared->recorded, index);
+}
+
+uint64_t rm_ring_recorded(const struct rm_ring *ring)
+{
+    return RM_PEEK(&ring->shared->recorded);
+}
+
 /* Copies rows [end - n, end), oldest first, to or from a contiguous buffer. */
 static void transfer_rows(struct rm_ring *ring, uint64_t end, uint64_t n, uint8_t *part, bool load)
 {
@@ -408,5 +425,6 @@ void rm_ring_state(struct rm_ring *ring, struct rm_state *s)
     RM_POKE(&shared->committed, committed);
     RM_POKE(&shared->offered, offered);
     RM_POKE(&shared->consumed, consumed);
+    RM_POKE(&shared->recorded, committed);
     ring->consumed_seen = consumed;
 }

@@ -60,7 +60,7 @@ struct rm_ring_spec {
     uint32_t state_floats; /* recurrent state of a lane when RM_COLUMN_STATE, else 0 */
     uint32_t state_every;  /* every state_every-th row from the first on has a state: where rollouts
                             * begin. 0, 1: all rows */
-    uint32_t unused;       /* 0 */
+    uint32_t record_wait;  /* 1: the writer also needs the recorder's credit, else 0 */
     uint64_t first_index;  /* where indices start; tests start just below a wrap */
 };
 
@@ -92,6 +92,7 @@ struct rm_ring {
     uint8_t *states;        /* with state_every: the states, behind the rows, in order; else NULL */
     size_t state_bytes;     /* stride between states */
     uint64_t consumed_seen; /* writer: `consumed` when it was last read */
+    uint64_t recorded_seen; /* writer: the same of `recorded` */
 };
 
 /* Bytes of a ring of this spec, header included. 0 when the spec is out of range. */
@@ -116,7 +117,8 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring);
 void rm_ring_writer_resume(struct rm_ring *ring, bool reserved, struct rm_row *row);
 
 /* Reserves the next row and returns its columns. The writer fills them in any order, in any time,
- * then commits. Returns 1, or 0 when in rollout mode there is no credit (no row was reserved). */
+ * then commits. Returns 1, or 0 when there is no credit (no row was reserved): the
+ * consumer's in rollout mode, with record_wait the recorder's. */
 int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row);
 
 /* Observation, mask, reward and flags of the reserved row are complete; its action is not. Rollout
@@ -151,6 +153,11 @@ uint64_t rm_ring_consumed(const struct rm_ring *ring);
  * than committed, and never fewer, except between a commit and the next offer. */
 uint64_t rm_ring_offered(const struct rm_ring *ring);
 void rm_ring_consume(struct rm_ring *ring, uint64_t index);
+
+/* Rows below `index` are recorded: with record_wait the writer may overwrite them. So it may those
+ * of a ring that was loaded. Only the recorder calls the first. */
+void rm_ring_record(struct rm_ring *ring, uint64_t index);
+uint64_t rm_ring_recorded(const struct rm_ring *ring);
 
 /* All rows of the ring, the reserved one included, and the indices of writer and consumer, for
  * checkpoints (shm/base/state.h). No other process may use the ring during the call. */

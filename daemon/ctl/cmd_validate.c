@@ -38,7 +38,7 @@ static void print_policies(const struct rm_experiment *experiment, const struct 
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (uint32_t p = 0; p < plan->policies; p++) {
         const struct rm_policy_plan *policy = &plan->policy[p];
-        uint32_t rows = rm_session_capacity_rows(experiment, policy);
+        const uint32_t rows = rm_session_ring_spec(experiment, policy, 0, p).rows;
         double ring = ring_bytes(experiment, plan, p);
         double weight = (double)policy->param_count * sizeof(float) * RM_WEIGHTS_SLOTS;
         rm_table_cell(&table, "%s", policy->name);

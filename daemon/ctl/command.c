@@ -137,6 +137,15 @@ static const struct rm_ctl_option rank_options[] = {
     END,
 };
 
+static const struct rm_ctl_option record_options[] = {
+    {"to", "PATH",
+     "Exports into this folder, a file of NumPy for each column; or into a file that ends with "
+     ".npz, .parquet or .h5, for which python3 needs the ringmaster package.",
+     RM_COMPLETE_FILE, false},
+    {"json", NULL, "Lists as JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
 static const struct rm_ctl_option stop_options[] = {
     {"wait", NULL, "Waits until the experiment is gone.", RM_COMPLETE_NOTHING, false},
     END,
@@ -229,6 +238,17 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = rank_options,
      .run = rm_ctl_rank},
+    {.name = "record",
+     .summary = "list, verify or export a recording",
+     .text = "ACTION is ls, verify or export; RECORDING is a folder that record.directory names, "
+             "also of a run that goes on. ls prints its streams, the rows of each and how many "
+             "were lost. verify reads every chunk and names those that are damaged, with their "
+             "positions; it exits with 7 if there are any. export writes the rows, in their "
+             "order, for NumPy or as a table. docs/histories.md has the format of the files.",
+     .arguments = {{"ACTION", false, RM_COMPLETE_NOTHING},
+                   {"RECORDING", false, RM_COMPLETE_DIRECTORY}},
+     .options = record_options,
+     .run = rm_ctl_record},
     {.name = "list",
      .summary = "list the running experiments",
      .text = "Looks for control sockets where this user's experiments and those of the host have "

@@ -117,6 +117,7 @@ int rm_ctl_checkpoint(const struct rm_ctl_arguments *given);
 int rm_ctl_evaluate(const struct rm_ctl_arguments *given);
 int rm_ctl_evaluate_files(const struct rm_ctl_arguments *given); /* with --policy */
 int rm_ctl_rank(const struct rm_ctl_arguments *given);
+int rm_ctl_record(const struct rm_ctl_arguments *given);
 int rm_ctl_stop(const struct rm_ctl_arguments *given);
 int rm_ctl_events(const struct rm_ctl_arguments *given);
 int rm_ctl_query_schema(const struct rm_ctl_arguments *given);

@@ -93,6 +93,9 @@ static const struct field worker_fields[] = {
     {"generation", NUMBER, AT(rm_snapshot_worker, generation)},
     {"deaths", NUMBER, AT(rm_snapshot_worker, deaths)},
     {"rss_bytes", NUMBER, AT(rm_snapshot_worker, rss_bytes)},
+    {"recording.rows", NUMBER, AT(rm_snapshot_worker, recorded)},
+    {"recording.lost", NUMBER, AT(rm_snapshot_worker, lost)},
+    {"recording.bytes", NUMBER, AT(rm_snapshot_worker, recorded_bytes)},
     {"booked_s", NUMBER, AT(rm_snapshot_worker, booked_s)},
     {NULL, NUMBER, 0, 0},
 };

@@ -41,8 +41,9 @@ struct rm_snapshot_worker {
     char reason[RM_SNAPSHOT_TEXT]; /* of its last death */
     char device[RM_NAME_MAX];      /* learners: "cpu" or the UUID of a GPU */
     double pid, generation, deaths, rss_bytes;
-    double booked_s;              /* seconds that the phases add up to */
-    double phase[RM_PHASE_COUNT]; /* share of booked_s, since its start */
+    double recorded, lost, recorded_bytes; /* of the recorder, else NAN: rows of lanes */
+    double booked_s;                       /* seconds that the phases add up to */
+    double phase[RM_PHASE_COUNT];          /* share of booked_s, since its start */
 };
 
 struct rm_snapshot {

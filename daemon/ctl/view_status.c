@@ -225,6 +225,12 @@ static void print_workers(FILE *out, const struct rm_snapshot *s, const struct r
     for (unsigned i = 0; i < s->workers; i++)
         if (strncmp(s->worker[i].device, "GPU-", 4) == 0)
             fprintf(out, "%s trains on %s\n", s->worker[i].name, s->worker[i].device);
+    for (unsigned i = 0; i < s->workers; i++)
+        if (s->worker[i].recorded >= 0)
+            fprintf(out, "%s: %s rows in %s, %s lost\n", s->worker[i].name,
+                    rm_format_count(s->worker[i].recorded).s,
+                    rm_format_bytes(s->worker[i].recorded_bytes).s,
+                    rm_format_count(s->worker[i].lost).s);
 }
 
 void rm_view_status(FILE *out, const struct rm_snapshot *snapshot, const struct rm_style *style)

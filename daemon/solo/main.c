@@ -1,6 +1,6 @@
-/* ringmaster-solo: sequential mode. All actors, learners and the evaluator of an experiment, in
- * turn in one thread: the baseline that the separate processes are measured against, and what a
- * debugger wants. Started by ringmasterd like any worker. */
+/* ringmaster-solo: sequential mode. All actors, learners, the evaluator and the recorder of an
+ * experiment, in turn in one thread: the baseline that the separate processes are measured against,
+ * and what a debugger wants. Started by ringmasterd like any worker. */
 #include "actor/actor.h"
 #include "actor/worlds/bridges/python.h"
 #include "actor/evaluator.h"
@@ -8,6 +8,7 @@
 #include "actor/worlds/sandbox.h"
 #include "actor/worlds/watch.h"
 #include "learner/learner.h"
+#include "learner/recorder.h"
 #include "shm/atomic.h"
 #include "shm/duty.h"
 
@@ -22,6 +23,7 @@ struct solo {
     struct rm_actor **actors;
     struct rm_learner **learners;
     struct rm_evaluator *evaluator;
+    struct rm_recorder *recorder;
     struct rm_duty *duties;
     size_t duty_count;
     struct rm_wake wake;
@@ -34,9 +36,9 @@ static int create_duties(struct solo *solo, const char *run_directory, struct rm
 
     solo->actors = calloc(o->actors, sizeof(struct rm_actor *));
     solo->learners = calloc(o->policies, sizeof(struct rm_learner *));
-    solo->duties = calloc(o->actors + o->policies + 1, sizeof *solo->duties);
+    solo->duties = calloc(rm_worker_solo(o), sizeof *solo->duties);
     if (!solo->actors || !solo->learners || !solo->duties)
-        return rm_fail(error, -ENOMEM, "no memory for %u duties", o->actors + o->policies + 1);
+        return rm_fail(error, -ENOMEM, "no memory for %u duties", rm_worker_solo(o));
     for (uint32_t i = 0; r == 0 && i < o->policies; i++)
         r = rm_learner_create(&solo->learners[i], &solo->session, i, run_directory,
                               &solo->duties[solo->duty_count++], error);
@@ -46,6 +48,9 @@ static int create_duties(struct solo *solo, const char *run_directory, struct rm
     if (r == 0)
         r = rm_evaluator_create(&solo->evaluator, &solo->session, &solo->duties[solo->duty_count++],
                                 error);
+    if (r == 0 && o->recorders)
+        r = rm_recorder_create(&solo->recorder, &solo->session, &solo->duties[solo->duty_count++],
+                               error);
     return r;
 }
 
@@ -56,6 +61,7 @@ static void destroy(struct solo *solo)
     for (uint32_t i = 0; solo->learners && i < solo->session.objects.policies; i++)
         rm_learner_destroy(solo->learners[i]);
     rm_evaluator_destroy(solo->evaluator);
+    rm_recorder_destroy(solo->recorder);
     free(solo->actors);
     free(solo->learners);
     free(solo->duties);
@@ -102,6 +108,8 @@ static int run(const char *run_directory, const char *resume, const char *newest
         for (size_t i = 0; i < solo.duty_count; i++)
             solo.duties[i].lingers = parent && experiment.checkpoint.at_end;
         r = rm_duty_run_in_turn(solo.duties, solo.duty_count, error);
+        if (solo.recorder)
+            rm_recorder_finish(solo.recorder);
         /* Stopped before their end, they have not written what they learned. */
         for (uint32_t i = 0; r == RM_EXIT_OK && i < solo.session.objects.policies; i++)
             if (rm_learner_save(solo.learners[i], error) < 0)

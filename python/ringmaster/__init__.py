@@ -14,7 +14,7 @@ import importlib
 __version__ = "0.1.0"
 
 _HOMES = {"train": "runs", "Run": "runs", "Client": "client", "Counters": "client", "Refused": "client", "Policy": "policy",
-          "make": "vector", "make_vec": "vector", "parallel_env": "vector", "aec_env": "vector"}
+          "Recording": "recording", "make": "vector", "make_vec": "vector", "parallel_env": "vector", "aec_env": "vector"}
 __all__ = sorted(_HOMES)
 
 

@@ -20,6 +20,10 @@
  * while the oldest rows are being overwritten. */
 #define SLACK_ROWS 16
 
+/* Least size of a ring that is recorded: what its actor writes while the recorder starts, or waits
+ * for the disk. */
+#define RECORDED_BYTES ((size_t)8 << 20)
+
 void rm_session_worlds(const struct rm_experiment *experiment, uint32_t actor, uint64_t *first,
                        uint32_t *count)
 {
@@ -89,7 +93,7 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
     if (policy->values)
         columns |= RM_COLUMN_VALUE;
     rm_session_worlds(experiment, actor, &first, &worlds);
-    return (struct rm_ring_spec){
+    struct rm_ring_spec spec = {
         /* No learner trains on the rows of frozen opponents. */
         .mode = traits->rollout && !policy->frozen ? RM_RING_ROLLOUT : RM_RING_REPLAY,
         .rows = rm_session_capacity_rows(experiment, policy),
@@ -100,9 +104,14 @@ struct rm_ring_spec rm_session_ring_spec(const struct rm_experiment *experiment,
         .columns = columns,
         .state_floats = policy->state_floats,
         .state_every = traits->rollout && !policy->frozen ? experiment->rollout.steps : 1,
+        .record_wait = rm_experiment_records(experiment) && experiment->record.wait,
         .actor = actor,
         .policy = index,
     };
+    while (rm_experiment_records(experiment) && spec.rows < (1u << 30) &&
+           rm_ring_bytes(&spec) - 1 < RECORDED_BYTES) /* 0, of no size, is more than any */
+        spec.rows *= 2;
+    return spec;
 }
 
 uint64_t rm_session_replay_rows(const struct rm_experiment *experiment,
@@ -142,8 +151,9 @@ static int shape(struct rm_session *session, const struct rm_experiment *experim
     session->objects.policies = plan->policies;
     session->objects.actors = rm_actor_processes(experiment);
     session->objects.priorities = prioritised(experiment) ? plan->policies : 0;
+    session->objects.recorders = rm_experiment_records(experiment);
     session->objects.workers =
-        rm_worker_evaluator(&session->objects) + 1 + (experiment->mode == RM_MODE_SEQUENTIAL);
+        rm_worker_solo(&session->objects) + (experiment->mode == RM_MODE_SEQUENTIAL);
     session->board.region.fd = -1;
     session->config.fd = -1;
     for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
@@ -216,6 +226,11 @@ static void name_workers(struct rm_session *session)
     }
     snprintf(w->name, sizeof w->name, "evaluator");
     w->role = RM_ROLE_EVALUATOR;
+    if (o->recorders) {
+        w++;
+        snprintf(w->name, sizeof w->name, "recorder");
+        w->role = RM_ROLE_RECORDER;
+    }
     if (o->workers > rm_worker_solo(o)) {
         w++;
         snprintf(w->name, sizeof w->name, "solo");

@@ -319,3 +319,25 @@ def test_ringctl_is_there():
     done = subprocess.run([ringctl, "schema"], capture_output=True, text=True, check=True)
     assert "properties" in json.loads(done.stdout)
     assert subprocess.run([ringctl, "nonsense"], capture_output=True, check=False).returncode == 2
+
+
+def test_recording(folder):
+    """A run's rows as arrays, as episodes and as a file; ringctl writes the same file by this package."""
+    run = ringmaster.train({"world": {"name": "darkroom"}, "record": {"directory": "recording", "wait": True}, **PPO},
+                           algorithm="ppo", steps=1000, seed=3, name="recorded", directory=folder, progress=False)
+    recording = ringmaster.Recording(os.path.join(run.directory, "recording"))
+    stream = recording["actor-0.agent_0"]
+    assert stream["obs"].shape == (*stream["flags"].shape, 2) and len(recording) == 1
+    assert stream["row"].tolist() == list(range(len(stream["row"])))
+    episodes = list(recording.episodes("actor-0.agent_0"))
+    assert len(episodes) == np.count_nonzero(stream["flags"] & 2)
+    for episode in episodes:
+        assert len(episode["obs"]) == 21 and len(episode["action"]) == len(episode["reward"]) == 20
+        assert (episode["obs"][0] == 4).all() and episode["flags"].tolist() == [0] * 19 + [2]
+    recording.export(folder / "rows.npz")
+    with np.load(folder / "rows.npz") as file:
+        assert all((file[f"actor-0.agent_0.{column}"] == stream[column]).all() for column in stream)
+    with pytest.raises(ValueError, match="should end with"):
+        recording.export(folder / "rows.txt")
+    with pytest.raises(ValueError, match="recording.json"):
+        ringmaster.Recording(folder)

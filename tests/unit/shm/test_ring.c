@@ -129,7 +129,7 @@ static void some_rows_have_a_state(void **state)
     spec.rows = 1u << 20;
     assert_int_equal(rm_ring_bytes(&spec), 0);
     spec = spec_of(RM_RING_REPLAY);
-    spec.unused = 1;
+    spec.record_wait = 2;
     assert_int_equal(rm_ring_create(&ring, &spec, &error), -EINVAL);
 }
 

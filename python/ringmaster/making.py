@@ -43,6 +43,14 @@ def name_library_of_glfw():
             os.environ.setdefault("PYGLFW_LIBRARY", library)
 
 
+def versions(spec):
+    """The interpreter's, and those of packages that have a part in worlds, for the log."""
+    names = dict.fromkeys(("numpy", "gymnasium", "gym", "pettingzoo", *(part.partition(".")[0] for part in spec.split(":")[:-1])))
+    found = [f"{name} {version}" for name in names
+             for version in [getattr(sys.modules.get(name), "__version__", None)] if isinstance(version, str)]
+    return f"Python {sys.version.split()[0]} with {', '.join(found)}"
+
+
 def load(spec, options):
     """A function without arguments that makes one environment."""
     name_library_of_glfw()

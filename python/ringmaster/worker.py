@@ -45,7 +45,7 @@ class Worker:
         worlds.Draws.seed(order["seed"])
         made, env = making.first(order["python"], order["options"], order.get("show"))
         self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.words)
-        return json.dumps(self.batch.description)
+        return json.dumps({**self.batch.description, "versions": making.versions(order["python"])})
 
     def layout(self, *_):
         layout = json.loads(self.channel.text())

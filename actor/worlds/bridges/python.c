@@ -4,6 +4,7 @@
 #include "actor/worlds/bridges/python_spec.h"
 #include "actor/worlds/watch.h"
 #include "actor/worlds/worlds.h"
+#include "config/utf8.h"
 #include "shm/base/clock.h"
 #include "shm/base/float_word.h"
 #include "shm/base/rng.h"
@@ -519,6 +520,18 @@ static void create_groups(struct rm_env *env)
     }
 }
 
+/* One line in the log of a run, by who has its first worlds. */
+static void tell_versions(const struct rm_env *env)
+{
+    char versions[256];
+    if (!place.directory[0] || env->first_world != 0)
+        return;
+    snprintf(versions, sizeof versions, "%s", rm_python_spec_versions(env->described));
+    rm_utf8_line(versions);
+    fprintf(stderr, "%s is stepped by %s: %s\n", env->world.python, env->launching.interpreter,
+            versions);
+}
+
 int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64_t first_world,
                      uint32_t worlds, struct rm_env **made, struct rm_error *error)
 {
@@ -543,8 +556,10 @@ int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64
     env->world.description = NULL; /* the caller's */
     if (rc == 0)
         rc = allocate_worlds(env, error);
-    if (rc == 0)
+    if (rc == 0) {
         create_groups(env);
+        tell_versions(env);
+    }
     if (rc < 0)
         close_env(env);
     else

@@ -268,6 +268,12 @@ bool rm_python_spec_apart(const struct rm_python_spec *spec)
     return spec->apart && spec->spec.phases == 1;
 }
 
+const char *rm_python_spec_versions(const struct rm_python_spec *spec)
+{
+    const char *text = json_string_value(json_object_get(spec->text, "versions"));
+    return text ? text : "";
+}
+
 void rm_python_spec_free(struct rm_python_spec *spec)
 {
     if (!spec)

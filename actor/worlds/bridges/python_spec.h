@@ -16,6 +16,9 @@ int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const ch
 const struct rm_env_spec *rm_python_spec(const struct rm_python_spec *spec);
 /* Can some of a worker's worlds be stepped without the others? */
 bool rm_python_spec_apart(const struct rm_python_spec *spec);
+/* The interpreter's version and those of packages, in whatever bytes the worker chose; "" if it
+ * says none. */
+const char *rm_python_spec_versions(const struct rm_python_spec *spec);
 void rm_python_spec_free(struct rm_python_spec *spec);
 
 #endif

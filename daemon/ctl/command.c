@@ -146,6 +146,13 @@ static const struct rm_ctl_option record_options[] = {
     END,
 };
 
+static const struct rm_ctl_option explain_options[] = {
+    {"set", "KEY=VALUE",
+     "Only predicts the rate with this setting, or with several together; may be given again.",
+     RM_COMPLETE_SETTING, true},
+    END,
+};
+
 static const struct rm_ctl_option stop_options[] = {
     {"wait", NULL, "Waits until the experiment is gone.", RM_COMPLETE_NOTHING, false},
     END,
@@ -263,6 +270,19 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_status},
+    {.name = "explain",
+     .summary = "say what limits the speed of a run, and what would move it",
+     .text =
+         "NAME is a running experiment or the directory of a run. From counters alone: which "
+         "station limits it (stepping worlds, acting, sampling, the update, publishing, "
+         "checkpoints, the evaluator, other processes of the host), where every duty's time went, "
+         "at most three settings that would move it, each with the predicted rate, and settings "
+         "that would not. The window is the latest minute of training, without the beginning of "
+         "the run. docs/explain.md has the model and how well it predicts.",
+     .arguments = {NAME_ARGUMENT},
+     .options = explain_options,
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_explain},
     {.name = "metrics",
      .summary = "print all counters and gauges",
      .arguments = {NAME_ARGUMENT},

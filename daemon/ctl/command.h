@@ -107,6 +107,7 @@ int rm_ctl_watch(const struct rm_ctl_arguments *given);
 int rm_ctl_list(const struct rm_ctl_arguments *given);
 int rm_ctl_logs(const struct rm_ctl_arguments *given);
 int rm_ctl_top(const struct rm_ctl_arguments *given);
+int rm_ctl_explain(const struct rm_ctl_arguments *given);
 int rm_ctl_status(const struct rm_ctl_arguments *given);
 int rm_ctl_metrics(const struct rm_ctl_arguments *given);
 int rm_ctl_get(const struct rm_ctl_arguments *given);

@@ -1,0 +1,366 @@
+#include "daemon/ctl/bottleneck.h"
+
+#include "config/config.h"
+#include "config/traits.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* Constants of this code, measured once (docs/explain.md), none of any workload. A piece of work
+ * over n rows takes a + b n: these are a / b, in rows. */
+#define WORLD_ROWS     1.0  /* a vector step of worlds */
+#define INFERENCE_ROWS 6.0  /* a forward pass while acting */
+#define RING_ROWS      8.0  /* a row of a ring */
+#define SAMPLING_ROWS  20.0 /* a batch */
+#define UPDATE_ROWS    20.0 /* forward and backward of an update */
+
+#define PARALLEL   0.9  /* share of forward and backward that threads divide */
+#define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
+#define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
+#define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
+
+const char *rm_station_name(enum rm_station station)
+{
+    static const char *const names[] = {"world",      "acting", "sampling",   "update",
+                                        "publishing", "disk",   "evaluation", "host"};
+    static_assert(sizeof names / sizeof names[0] == RM_STATION_COUNT, "a name for each station");
+    return (unsigned)station < RM_STATION_COUNT ? names[station] : "unknown";
+}
+
+enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
+{
+    if (e->mode == RM_MODE_SEQUENTIAL)
+        return RM_COUPLING_TURNS;
+    return rm_algorithm_traits(e->algorithm.name)->synchronous && e->rollout.max_policy_lag == 0
+               ? RM_COUPLING_ALTERNATE
+               : RM_COUPLING_OVERLAP;
+}
+
+/* --- the time of a step ---------------------------------------------------------------------- */
+
+double rm_work_s(const struct rm_work *work)
+{
+    double sum = 0;
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        sum += work->phase_s[p];
+    return sum;
+}
+
+static double cpu_of(const struct rm_work *work)
+{
+    return rm_work_s(work) * work->cpu;
+}
+
+struct sides {
+    double acting, learning;         /* time of each side alone, on cores of its own */
+    double acting_cpu, learning_cpu; /* processor time */
+    double rest_cpu;                 /* evaluator and daemon */
+    double cores;                    /* that others leave */
+};
+
+static struct sides sides_of(const struct rm_load *load)
+{
+    const struct rm_experiment *e = load->experiment;
+    const uint32_t actors = rm_actor_processes(e);
+    struct sides s = {
+        .acting = rm_work_s(&load->acting) / (actors ? actors : 1),
+        .acting_cpu = cpu_of(&load->acting),
+        .rest_cpu = cpu_of(&load->evaluating) + load->daemon_s + load->looks_s,
+        .cores = fmax(load->cores - load->other, load->cores / 16),
+    };
+    for (uint32_t p = 0; p < load->learners; p++) {
+        const double own = rm_work_s(&load->learner[p]);
+        s.learning_cpu += cpu_of(&load->learner[p]);
+        s.learning =
+            e->learner.processes == RM_LEARNERS_ONE ? s.learning + own : fmax(s.learning, own);
+    }
+    return s;
+}
+
+/* The two sides of a limiter: the slower one sets the pace, and where both are equally fast, each
+ * waits for the other now and then. */
+static double slower(double a, double b)
+{
+    const double most = fmax(a, b);
+    return most > 0 ? most * pow(pow(a / most, SHARPNESS) + pow(b / most, SHARPNESS), 1 / SHARPNESS)
+                    : 0;
+}
+
+static double duties_s(const struct rm_load *load)
+{
+    const struct sides s = sides_of(load);
+    const double all_cpu = s.acting_cpu + s.learning_cpu + s.rest_cpu;
+    switch (rm_coupling_of(load->experiment)) {
+    case RM_COUPLING_TURNS: {
+        double sum = rm_work_s(&load->acting) + rm_work_s(&load->evaluating);
+        for (uint32_t p = 0; p < load->learners; p++)
+            sum += rm_work_s(&load->learner[p]);
+        return fmax(sum, all_cpu / s.cores);
+    }
+    case RM_COUPLING_ALTERNATE:
+        return fmax(fmax(s.acting, s.acting_cpu / s.cores) +
+                        fmax(s.learning, s.learning_cpu / s.cores),
+                    all_cpu / s.cores);
+    case RM_COUPLING_OVERLAP:
+        break;
+    }
+    return fmax(slower(s.acting, s.learning), all_cpu / s.cores);
+}
+
+double rm_load_step_s(const struct rm_load *load)
+{
+    return (duties_s(load) + load->gap_s) / (1 - load->held);
+}
+
+void rm_load_fit(struct rm_load *load, double step_s)
+{
+    load->gap_s = step_s * (1 - load->held) - duties_s(load);
+}
+
+double rm_load_busy(const struct rm_load *load)
+{
+    const struct sides s = sides_of(load);
+    return (s.acting_cpu + s.learning_cpu + s.rest_cpu) / rm_load_step_s(load);
+}
+
+/* --- stations -------------------------------------------------------------------------------- */
+
+/* The phases of each station. */
+static const uint32_t station_phases[RM_STATION_COUNT] = {
+    [RM_STATION_WORLD] = 1u << RM_PHASE_ENVIRONMENT,
+    [RM_STATION_ACTING] = 1u << RM_PHASE_INFERENCE | 1u << RM_PHASE_RING | 1u << RM_PHASE_OTHER,
+    [RM_STATION_SAMPLING] = 1u << RM_PHASE_SAMPLING | 1u << RM_PHASE_UPLOAD,
+    [RM_STATION_UPDATE] = 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD |
+                          1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER,
+    [RM_STATION_PUBLISHING] = 1u << RM_PHASE_PUBLISH,
+};
+
+static void lengthen(struct rm_work *work, uint32_t phases, double factor)
+{
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        if (phases >> p & 1)
+            work->phase_s[p] *= factor;
+}
+
+static struct rm_load with_longer(const struct rm_load *load, enum rm_station station,
+                                  double factor)
+{
+    struct rm_load longer = *load;
+    const uint32_t phases = station_phases[station];
+    if (station == RM_STATION_WORLD || station == RM_STATION_ACTING)
+        lengthen(&longer.acting, phases, factor);
+    else if (station == RM_STATION_EVALUATION)
+        lengthen(&longer.evaluating, UINT32_MAX, factor);
+    else if (station == RM_STATION_HOST)
+        longer.other *= factor;
+    else if (station == RM_STATION_DISK)
+        longer.held *= factor;
+    else
+        for (uint32_t p = 0; p < longer.learners; p++)
+            lengthen(&longer.learner[p], phases, factor);
+    return longer;
+}
+
+double rm_load_elasticity(const struct rm_load *load, enum rm_station station)
+{
+    const struct rm_load longer = with_longer(load, station, 1.01);
+    return (rm_load_step_s(&longer) / rm_load_step_s(load) - 1) / 0.01;
+}
+
+/* --- other settings -------------------------------------------------------------------------- */
+
+const struct rm_lever rm_levers[] = {
+    {"actor.count", false},
+    {"actor.worlds", true},
+    {"actor.quantiles", true},
+    {"learner.threads", false},
+    {"mode", true},
+    {"evaluation.interval", false},
+    {"checkpoint.interval_s", false},
+    {"debug.check_finite", false},
+    {"publish.interval", true},
+    {"limiter.updates_per_step", true},
+    {"sample.batch", true},
+    {"algorithm.epochs", true},
+    {"algorithm.minibatches", true},
+    {"rollout.steps", true},
+    {"rollout.max_policy_lag", true},
+    /* Without effect on speed in this model. */
+    {"ring.capacity", true},
+    {"limiter.wake", false},
+    {"limiter.poll_us", false},
+    {"limiter.slack_updates", true},
+    {"publish.min_change", true},
+    {"metrics.interval_s", false},
+    {"metrics.interval_steps", false},
+    {"run.steps", false},
+    {"seed", true},
+    {NULL, false},
+};
+
+/* How much longer each item takes in pieces of `after` items than in pieces of `before`. */
+static double per_item(double fixed_items, double before, double after)
+{
+    return (fixed_items / after + 1) / (fixed_items / before + 1);
+}
+
+static double ratio(double after, double before)
+{
+    return before > 0 ? after / before : 1;
+}
+
+static void change_acting(struct rm_work *acting, const struct rm_experiment *from,
+                          const struct rm_experiment *to)
+{
+    const double before = (double)from->actor.worlds / fmax(1, from->actor.count);
+    const double after = (double)to->actor.worlds / fmax(1, to->actor.count);
+    acting->phase_s[RM_PHASE_ENVIRONMENT] *= per_item(WORLD_ROWS, before, after);
+    acting->phase_s[RM_PHASE_INFERENCE] *= per_item(INFERENCE_ROWS, before, after);
+    acting->phase_s[RM_PHASE_RING] *= per_item(RING_ROWS, before, after);
+    acting->phase_s[RM_PHASE_OTHER] *= before / after; /* once a turn */
+    if (to->algorithm.name == RM_ALGORITHM_IQN)
+        acting->phase_s[RM_PHASE_INFERENCE] *= ratio(to->actor.quantiles, from->actor.quantiles);
+}
+
+static double parallel(double threads)
+{
+    return 1 - PARALLEL + PARALLEL / threads;
+}
+
+static void scale(struct rm_work *work, enum rm_phase phase, double factor)
+{
+    work->phase_s[phase] *= factor;
+}
+
+/* What updates have in common, whatever they learn from. `rows` are those of one update, `updates`
+ * the number of updates for a step, after to before. */
+static void change_updates(struct rm_work *w, const struct rm_experiment *from,
+                           const struct rm_experiment *to, double rows_before, double rows_after,
+                           double updates, double rows_total)
+{
+    const double before = rm_work_s(w);
+    double passes = rows_total * per_item(UPDATE_ROWS, rows_before, rows_after);
+    passes *= parallel(to->learner.threads) / parallel(from->learner.threads);
+    if ((to->debug.check_finite == RM_CHECK_FINITE_ALWAYS) !=
+        (from->debug.check_finite == RM_CHECK_FINITE_ALWAYS))
+        passes *=
+            to->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? 1 + CHECKED : 1 / (1 + CHECKED);
+    scale(w, RM_PHASE_FORWARD, passes);
+    scale(w, RM_PHASE_BACKWARD, passes);
+    scale(w, RM_PHASE_OPTIMIZER, updates);
+    scale(w, RM_PHASE_OTHER, updates);
+    /* Threads divide the time, not the processor time. */
+    if (to->learner.threads != from->learner.threads && rm_work_s(w) > 0)
+        w->cpu *= before / rm_work_s(w);
+}
+
+static void change_replay(struct rm_work *w, const struct rm_experiment *from,
+                          const struct rm_experiment *to)
+{
+    const double updates = ratio(to->limiter.updates_per_step, from->limiter.updates_per_step);
+    const double rows = updates * ratio(to->sample.batch, from->sample.batch);
+    change_updates(w, from, to, from->sample.batch, to->sample.batch, updates, rows);
+    scale(w, RM_PHASE_SAMPLING,
+          rows * per_item(SAMPLING_ROWS, from->sample.batch, to->sample.batch));
+    scale(w, RM_PHASE_UPLOAD, rows);
+    scale(w, RM_PHASE_PUBLISH, updates * ratio(from->publish.interval, to->publish.interval));
+}
+
+static double rollout_rows(const struct rm_experiment *e)
+{
+    return (double)e->rollout.steps * e->actor.worlds;
+}
+
+static double minibatch_rows(const struct rm_experiment *e)
+{
+    return rollout_rows(e) / e->algorithm.minibatches;
+}
+
+static void change_rollouts(struct rm_work *w, const struct rm_experiment *from,
+                            const struct rm_experiment *to)
+{
+    /* Forward is the valuing of a rollout, once; the passes over it are in backward. */
+    const double passes = ratio(to->algorithm.epochs, from->algorithm.epochs);
+    const double updates = ratio(to->algorithm.epochs, from->algorithm.epochs) *
+                           ratio(minibatch_rows(from), minibatch_rows(to));
+    const double valuing = w->phase_s[RM_PHASE_FORWARD];
+    change_updates(w, from, to, minibatch_rows(from), minibatch_rows(to), updates, passes);
+    w->phase_s[RM_PHASE_FORWARD] =
+        valuing * parallel(to->learner.threads) / parallel(from->learner.threads);
+    scale(w, RM_PHASE_PUBLISH, ratio(rollout_rows(from), rollout_rows(to)));
+}
+
+static bool known(const char *key)
+{
+    for (const struct rm_lever *l = rm_levers; l->key; l++)
+        if (!strcmp(l->key, key))
+            return true;
+    return false;
+}
+
+static void check_key(void *user, const char *path, const char *before, const char *after, bool hot)
+{
+    struct rm_error *error = user;
+    (void)before;
+    (void)after;
+    (void)hot;
+    if (!known(path) && !error->text[0])
+        rm_fail(error, -ENOTSUP, "%s: explain has no model of a change of this key", path);
+}
+
+/* Work takes longer while other cores of the host are busy: they share caches, and often cores. */
+static double contention(const struct rm_load *load)
+{
+    const double busy = fmin(load->cores, rm_load_busy(load) + load->around);
+    return 1 + CONTENTION * fmax(0, busy - 1);
+}
+
+static void slow_down(struct rm_load *load, double factor)
+{
+    lengthen(&load->acting, UINT32_MAX, factor);
+    lengthen(&load->evaluating, UINT32_MAX, factor);
+    for (uint32_t p = 0; p < load->learners; p++)
+        lengthen(&load->learner[p], UINT32_MAX, factor);
+}
+
+int rm_load_change(struct rm_load *after, const struct rm_load *before,
+                   const struct rm_experiment *to, struct rm_error *error)
+{
+    const struct rm_experiment *from = before->experiment;
+    struct rm_error unknown = {""};
+    rm_config_diff(from, to, check_key, &unknown);
+    if (unknown.text[0])
+        return rm_fail(error, -ENOTSUP, "%s", unknown.text);
+    *after = *before;
+    after->experiment = to;
+    change_acting(&after->acting, from, to);
+    for (uint32_t p = 0; p < after->learners; p++)
+        if (rm_algorithm_traits(from->algorithm.name)->rollout)
+            change_rollouts(&after->learner[p], from, to);
+        else
+            change_replay(&after->learner[p], from, to);
+    if (!rm_algorithm_traits(from->algorithm.name)->rollout) /* every update wakes them */
+        after->looks_s *= ratio(to->limiter.updates_per_step, from->limiter.updates_per_step);
+    if (to->evaluation.interval != from->evaluation.interval)
+        lengthen(&after->evaluating, UINT32_MAX,
+                 to->evaluation.interval
+                     ? ratio((double)from->evaluation.interval, (double)to->evaluation.interval)
+                     : 0);
+    if (to->checkpoint.interval_s != from->checkpoint.interval_s)
+        after->held =
+            to->checkpoint.interval_s > 0
+                ? before->held * ratio(from->checkpoint.interval_s, to->checkpoint.interval_s)
+                : 0;
+    /* Gaps are those of a turn or a rollout. Between modes they differ, and aren't known. */
+    if (rm_coupling_of(to) != rm_coupling_of(from) || to->mode != from->mode)
+        after->gap_s = 0;
+    else if (rm_coupling_of(to) == RM_COUPLING_OVERLAP)
+        after->gap_s *= duties_s(after) / duties_s(before);
+    else if (rm_algorithm_traits(to->algorithm.name)->rollout)
+        after->gap_s *= ratio(rollout_rows(from), rollout_rows(to));
+    const double crowd = contention(before);
+    slow_down(after, contention(after) / crowd);
+    return 0;
+}

@@ -1,0 +1,727 @@
+#include "daemon/ctl/explain.h"
+
+#include "config/config.h"
+#include "config/traits.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TAIL_BYTES   (4 << 20) /* of metrics.csv are read, beside its first line */
+#define WINDOW_S     60.0      /* longest window */
+#define WARM_UP      0.4       /* share of the time that the window leaves out at the beginning */
+#define WINDOW_MIN_S 0.1
+#define APART        0.15 /* least difference of elasticities that tells two stations apart */
+#define UNEXPLAINED  0.3  /* from here on the model does not know what limits the run */
+#define YIELDS       0.25 /* of others' time, waited for a core: from here on they do not yield */
+#define WORTH        1.03 /* least gain that is worth naming */
+
+/* --- rows of metrics ------------------------------------------------------------------------- */
+
+struct rows {
+    char *text; /* names end with NUL */
+    const char **names;
+    size_t columns, count;
+    double *values; /* (count, columns) */
+};
+
+static void rows_free(struct rows *rows)
+{
+    free(rows->text);
+    free(rows->names);
+    free(rows->values);
+}
+
+static size_t commas(const char *line, const char *end)
+{
+    size_t n = 0;
+    for (; line < end; line++)
+        n += *line == ',';
+    return n;
+}
+
+static const char *line_end(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end ? end : line + strlen(line);
+}
+
+/* Parses a row of `columns` numbers; what is empty is NAN. */
+static void parse_row(double *values, size_t columns, const char *at)
+{
+    for (size_t i = 0; i < columns; i++) {
+        char *end;
+        values[i] = strtod(at, &end);
+        if (end == at || *at == '\n')
+            values[i] = NAN;
+        at += strcspn(at, ",\n");
+        at += *at == ',';
+    }
+}
+
+/* One row more than the text has, for the running experiment's. */
+static int parse_rows(struct rows *rows, const char *csv)
+{
+    const char *first = line_end(csv);
+    size_t lines = 0;
+    memset(rows, 0, sizeof *rows);
+    for (const char *c = first; *c; c++)
+        lines += *c == '\n';
+    rows->columns = commas(csv, first) + 1;
+    rows->text = strndup(csv, (size_t)(first - csv));
+    rows->names = malloc(rows->columns * sizeof *rows->names);
+    rows->values = malloc((lines + 1) * rows->columns * sizeof *rows->values);
+    if (!rows->text || !rows->names || !rows->values)
+        return -ENOMEM;
+    char *rest = NULL;
+    size_t i = 0;
+    for (char *name = strtok_r(rows->text, ",", &rest); name && i < rows->columns;
+         name = strtok_r(NULL, ",", &rest))
+        rows->names[i++] = name;
+    if (i < rows->columns)
+        return -EPROTO;
+    for (const char *line = first; *line == '\n' && line[1]; line = line_end(line + 1)) {
+        const char *end = line_end(line + 1);
+        /* The last line of a run that goes on may not be whole, nor the first of a tail. */
+        if (*end != '\n' || commas(line + 1, end) + 1 != rows->columns)
+            continue;
+        parse_row(rows->values + rows->count++ * rows->columns, rows->columns, line + 1);
+    }
+    return 0;
+}
+
+static double value(const struct rows *rows, const double *row, const char *name)
+{
+    for (size_t i = 0; i < rows->columns; i++)
+        if (!strcmp(rows->names[i], name))
+            return row[i];
+    return NAN;
+}
+
+static double of(const struct rows *rows, const double *row, const char *kind, const char *name,
+                 const char *metric)
+{
+    char column[256];
+    snprintf(column, sizeof column, "%s.%s.%s", kind, name, metric);
+    return value(rows, row, column);
+}
+
+static void put(const struct rows *rows, double *row, const char *name, const json_t *number)
+{
+    for (size_t i = 0; i < rows->columns; i++)
+        if (!strcmp(rows->names[i], name))
+            row[i] = json_is_number(number) ? json_number_value(number) : NAN;
+}
+
+static void put_blocks(const struct rows *rows, double *row, const char *kind, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *block = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(block, "name")), *metric;
+        json_t *number;
+        char column[256];
+        json_object_foreach(json_object_get(block, "values"), metric, number)
+        {
+            snprintf(column, sizeof column, "%s.%s.%s", kind, name ? name : "", metric);
+            put(rows, row, column, number);
+        }
+    }
+}
+
+/* A reply to `metrics` as one more row. */
+static void add_now(struct rows *rows, const json_t *now)
+{
+    const json_t *host = json_object_get(now, "host");
+    double *row = rows->values + rows->count++ * rows->columns;
+    for (size_t i = 0; i < rows->columns; i++)
+        row[i] = NAN;
+    put(rows, row, "time_s", json_object_get(now, "time_s"));
+    put(rows, row, "steps", json_object_get(now, "steps"));
+    put(rows, row, "host_cores", json_object_get(host, "cores"));
+    put(rows, row, "host_cpu_s", json_object_get(host, "cpu_s"));
+    put(rows, row, "host_steal_s", json_object_get(host, "steal_s"));
+    put(rows, row, "daemon_cpu_s", json_object_get(host, "daemon_cpu_s"));
+    put_blocks(rows, row, "policy", json_object_get(now, "policies"));
+    put_blocks(rows, row, "worker", json_object_get(now, "workers"));
+}
+
+/* --- the window ------------------------------------------------------------------------------ */
+
+struct window {
+    const struct rows *rows;
+    const double *from, *to;
+    double seconds, steps;
+};
+
+static double grown(const struct window *w, const char *name)
+{
+    const double from = value(w->rows, w->from, name), to = value(w->rows, w->to, name);
+    return to >= from ? to - from : NAN;
+}
+
+static double grown_of(const struct window *w, const char *kind, const char *name,
+                       const char *metric)
+{
+    const double from = of(w->rows, w->from, kind, name, metric);
+    const double to = of(w->rows, w->to, kind, name, metric);
+    return to > from ? to - from : 0;
+}
+
+/* "worker.NAME.steps" -> NAME. Returns false for other columns. */
+static bool name_in(const char *column, const char *kind, const char *metric, char *name)
+{
+    const size_t k = strlen(kind), all = strlen(column), m = strlen(metric);
+    if (all < k + m + 3 || strncmp(column, kind, k) != 0 || column[k] != '.' ||
+        column[all - m - 1] != '.' || strcmp(column + all - m, metric) != 0 ||
+        all - k - m - 2 >= RM_NAME_MAX)
+        return false;
+    snprintf(name, RM_NAME_MAX, "%.*s", (int)(all - k - m - 2), column + k + 1);
+    return true;
+}
+
+static double updates_at(const struct rows *rows, const double *row)
+{
+    char name[RM_NAME_MAX];
+    double sum = 0;
+    for (size_t i = 0; i < rows->columns; i++)
+        if (name_in(rows->names[i], "policy", "updates", name))
+            sum += row[i];
+    return sum;
+}
+
+/* A row of the same processes: nothing has begun again since. */
+static bool goes_on(const struct rows *rows, const double *before, const double *after)
+{
+    char name[RM_NAME_MAX];
+    for (size_t i = 0; i < rows->columns; i++)
+        if (name_in(rows->names[i], "worker", "cpu_ns", name) && after[i] < before[i])
+            return false;
+    return true;
+}
+
+/* The rows between which the run is explained: the latest of training, after its beginning. */
+static int find_window(struct window *w, const struct rows *rows, struct rm_error *error)
+{
+    const double *row = rows->values;
+    size_t last = 0, first;
+    w->rows = rows;
+    for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */
+        if (value(rows, row + i * rows->columns, "steps") >
+            value(rows, row + last * rows->columns, "steps"))
+            last = i;
+    w->to = row + last * rows->columns;
+    const double end_s = value(rows, w->to, "time_s"), steps = value(rows, w->to, "steps");
+    for (first = last; first > 0; first--) {
+        const double *before = row + (first - 1) * rows->columns;
+        const bool same = goes_on(rows, before, row + first * rows->columns);
+        if (!same || end_s - value(rows, before, "time_s") > WINDOW_S ||
+            value(rows, before, "time_s") < WARM_UP * end_s || updates_at(rows, before) <= 0)
+            break;
+    }
+    w->from = row + first * rows->columns;
+    w->seconds = end_s - value(rows, w->from, "time_s");
+    w->steps = steps - value(rows, w->from, "steps");
+    if (first == last || !(w->seconds >= WINDOW_MIN_S) || !(w->steps > 0))
+        return rm_fail(error, -EAGAIN,
+                       "there are too few rows of metrics to explain anything: %zu, of which %zu "
+                       "are of training that went on; train for at least %.1f s",
+                       rows->count, last - first + (last > first), WINDOW_MIN_S);
+    return 0;
+}
+
+/* --- duties ---------------------------------------------------------------------------------- */
+
+static enum rm_role role_of(const char *worker)
+{
+    for (int r = 0; r < RM_ROLE_COUNT; r++) {
+        const char *role = rm_role_name((enum rm_role)r);
+        if (!strncmp(worker, role, strlen(role)))
+            return (enum rm_role)r;
+    }
+    return RM_ROLE_SOLO;
+}
+
+static double seconds_of(const struct window *w, const char *worker, const char *group,
+                         const char *name)
+{
+    char metric[64];
+    snprintf(metric, sizeof metric, "%s_%s_ns", group, name);
+    return grown_of(w, "worker", worker, metric) / 1e9;
+}
+
+static void read_duty(struct rm_explained_duty *d, const struct window *w, const char *name)
+{
+    memset(d, 0, sizeof *d);
+    snprintf(d->name, sizeof d->name, "%s", name);
+    d->role = role_of(name);
+    for (int p = 0; p < RM_PHASE_COUNT; p++) {
+        d->phase[p] = seconds_of(w, name, "phase", rm_phase_name((enum rm_phase)p));
+        d->wall_s += d->phase[p];
+    }
+    for (int i = 0; i < RM_WAIT_COUNT; i++)
+        d->wait[i] = seconds_of(w, name, "wait", rm_wait_name((enum rm_wait)i));
+    d->cpu = grown_of(w, "worker", name, "cpu_ns") / 1e9;
+    d->no_core = grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+    d->turns = grown_of(w, "worker", name, "turns");
+    d->sleeps = grown_of(w, "worker", name, "sleeps");
+}
+
+static void read_duties(struct rm_explained *x, const struct window *w)
+{
+    char name[RM_NAME_MAX];
+    for (size_t i = 0; i < w->rows->columns && x->duties < RM_BOARD_WORKERS; i++) {
+        if (!name_in(w->rows->names[i], "worker", "turns", name))
+            continue;
+        read_duty(&x->duty[x->duties], w, name);
+        x->duties += x->duty[x->duties].wall_s > 0;
+    }
+}
+
+static double busy_s(const struct rm_explained_duty *d)
+{
+    return d->wall_s - d->phase[RM_PHASE_WAITING] - d->phase[RM_PHASE_CHECKPOINT];
+}
+
+/* Time of work, without that in which there was no core. The kernel counts the delay of a wake-up,
+ * too, which is no part of the work: so the processor time is the least. */
+static double service_s(double busy, double cpu, double no_core, double threads)
+{
+    return busy > 0 ? fmin(busy, fmax(cpu / threads, busy - no_core)) : 0;
+}
+
+static void add_work(struct rm_work *work, const struct rm_explained_duty *d, double per_busy,
+                     double steps)
+{
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        if (p != RM_PHASE_WAITING && p != RM_PHASE_CHECKPOINT)
+            work->phase_s[p] += d->phase[p] * per_busy / steps;
+}
+
+/* A process of one duty. Returns its processor time beside the duty's work: of going to sleep and
+ * waking up. `world`: processors that work in its world's processes meanwhile. */
+static double add_process(struct rm_work *work, const struct rm_explained_duty *d, double threads,
+                          double steps, double world)
+{
+    const double busy = busy_s(d), before = rm_work_s(work) * work->cpu * steps;
+    const double service = service_s(busy, d->cpu, d->no_core, threads);
+    const double working = fmin(d->cpu, service * threads);
+    if (busy <= 0)
+        return d->cpu;
+    add_work(work, d, service / busy, steps);
+    const double cpu = working + world * d->phase[RM_PHASE_ENVIRONMENT] * service / busy;
+    work->cpu = (before + cpu) / (rm_work_s(work) * steps);
+    return d->cpu - working;
+}
+
+static struct rm_work *work_of(struct rm_explained *x, const struct rm_explained_duty *d)
+{
+    struct rm_load *l = &x->load;
+    if (d->role == RM_ROLE_ACTOR)
+        return &l->acting;
+    if (d->role == RM_ROLE_EVALUATOR)
+        return &l->evaluating;
+    if (d->role == RM_ROLE_LEARNER && l->learners < RM_BOARD_POLICIES)
+        return &l->learner[l->learners++];
+    return NULL;
+}
+
+/* Several duties in one process: they share its processor time in proportion to theirs. */
+static void load_of_one_process(struct rm_explained *x, double steps)
+{
+    double busy = 0, cpu = 0, no_core = 0;
+    for (uint32_t i = 0; i < x->duties; i++) {
+        busy += busy_s(&x->duty[i]);
+        cpu += x->duty[i].cpu;
+        no_core += x->duty[i].no_core;
+    }
+    const double service = service_s(busy, cpu, no_core, x->experiment->learner.threads);
+    for (uint32_t i = 0; i < x->duties && busy > 0; i++) {
+        struct rm_work *work = work_of(x, &x->duty[i]);
+        if (!work)
+            continue;
+        add_work(work, &x->duty[i], service / busy, steps);
+        work->cpu = cpu / service;
+    }
+}
+
+/* An actor that sleeps often looks for room twice at every sleep. That takes a core, but no time of
+ * an actor that has no reason to sleep. */
+static void set_looks_aside(struct rm_load *l, double turns, double sleeps)
+{
+    double *other = &l->acting.phase_s[RM_PHASE_OTHER];
+    const double looks = turns > 0 ? *other * 2 * sleeps / (turns + 2 * sleeps) : 0;
+    const double cpu_s = rm_work_s(&l->acting) * l->acting.cpu;
+    *other -= looks;
+    l->looks_s += fmin(looks, cpu_s);
+    if (rm_work_s(&l->acting) > 0)
+        l->acting.cpu = (cpu_s - fmin(looks, cpu_s)) / rm_work_s(&l->acting);
+}
+
+static void load_of_processes(struct rm_explained *x, double steps)
+{
+    const struct rm_experiment *e = x->experiment;
+    double turns = 0, sleeps = 0;
+    for (uint32_t i = 0; i < x->duties; i++) {
+        const struct rm_explained_duty *d = &x->duty[i];
+        struct rm_work *work = work_of(x, d);
+        /* Processes of Python worlds work while the actor waits for them. */
+        const bool python = e->world.python[0] && d->role != RM_ROLE_LEARNER;
+        if (work)
+            x->load.looks_s +=
+                add_process(work, d, d->role == RM_ROLE_LEARNER ? e->learner.threads : 1, steps,
+                            python ? 1 : 0) /
+                steps;
+        if (d->role == RM_ROLE_ACTOR) {
+            turns += d->turns;
+            sleeps += d->sleeps;
+        }
+    }
+    set_looks_aside(&x->load, turns, sleeps);
+}
+
+static void read_load(struct rm_explained *x, const struct window *w)
+{
+    struct rm_load *l = &x->load;
+    double cpu = 0, paused = 0, held = 0, no_core = 0;
+    *l = (struct rm_load){.experiment = x->experiment};
+    for (uint32_t i = 0; i < x->duties; i++) {
+        const struct rm_explained_duty *d = &x->duty[i];
+        cpu += d->cpu;
+        no_core += d->no_core;
+        paused = fmax(paused, d->wait[RM_WAIT_PAUSE]);
+        held = fmax(held, d->wait[RM_WAIT_CHECKPOINT] + d->phase[RM_PHASE_CHECKPOINT]);
+    }
+    x->window_s = w->seconds - paused;
+    x->steps = w->steps;
+    x->steps_per_s = x->steps / x->window_s;
+    x->updates = updates_at(w->rows, w->to) - updates_at(w->rows, w->from);
+    if (x->experiment->mode == RM_MODE_SEQUENTIAL)
+        load_of_one_process(x, x->steps);
+    else
+        load_of_processes(x, x->steps);
+    const double daemon_s = grown(w, "daemon_cpu_s"), host_s = grown(w, "host_cpu_s");
+    const double steal_s = grown(w, "host_steal_s"), cores = value(w->rows, w->to, "host_cores");
+    l->cores = isfinite(cores) && cores > 0 ? cores : 1;
+    l->daemon_s = isfinite(daemon_s) ? daemon_s / x->steps : 0;
+    double other = (isfinite(host_s) ? host_s : 0) - cpu - (isfinite(daemon_s) ? daemon_s : 0);
+    if (x->experiment->world.python[0])
+        other -= l->acting.phase_s[RM_PHASE_ENVIRONMENT] * x->steps;
+    other = fmax(0, other) + (isfinite(steal_s) ? steal_s : 0);
+    l->around = fmin(other / x->window_s, l->cores * 15 / 16);
+    /* What others take does not matter to a run that hardly ever waits for a core: they yield. */
+    l->other = l->around * fmin(1, no_core / (YIELDS * other + 1e-9));
+    l->held = fmin(0.9, held / x->window_s);
+}
+
+/* Shares of the window, for people. */
+static void finish_duty(struct rm_explained_duty *d)
+{
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        d->phase[p] /= d->wall_s;
+    for (int i = 0; i < RM_WAIT_COUNT; i++)
+        d->wait[i] /= d->wall_s;
+    d->cpu /= d->wall_s;
+    d->no_core = fmin(1, d->no_core / d->wall_s);
+}
+
+/* --- verdict --------------------------------------------------------------------------------- */
+
+static void judge(struct rm_explained *x)
+{
+    x->first = x->second = RM_STATION_WORLD;
+    double most = -1, next = -1;
+    for (int s = 0; s < RM_STATION_COUNT; s++) {
+        const double e = x->elasticity[s] = rm_load_elasticity(&x->load, (enum rm_station)s);
+        if (e > most) {
+            next = most;
+            x->second = x->first;
+            most = e;
+            x->first = (enum rm_station)s;
+        } else if (e > next) {
+            next = e;
+            x->second = (enum rm_station)s;
+        }
+    }
+    x->known = x->unexplained < UNEXPLAINED;
+    x->single = x->known && most - next >= APART;
+    struct rm_load alone = x->load;
+    alone.other = 0;
+    x->alone_steps_per_s = 1 / rm_load_step_s(&alone);
+}
+
+int rm_explain_change(const struct rm_explained *x, const char *const *settings, size_t count,
+                      double *steps_per_s, struct rm_error *error)
+{
+    struct rm_experiment *to = malloc(sizeof *to);
+    struct rm_load after;
+    int rc = to ? 0 : rm_fail(error, -ENOMEM, "no memory for an experiment");
+    if (to)
+        *to = *x->experiment;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        char key[128];
+        const char *equals = strchr(settings[i], '=');
+        if (!equals || equals - settings[i] >= (ptrdiff_t)sizeof key) {
+            rc = rm_fail(error, -EINVAL, "\"%.100s\": give KEY=VALUE", settings[i]);
+            break;
+        }
+        snprintf(key, sizeof key, "%.*s", (int)(equals - settings[i]), settings[i]);
+        json_t *given = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+        if (!given)
+            given = json_string(equals + 1);
+        rc = rm_config_set(to, key, given, error);
+        json_decref(given);
+    }
+    if (rc == 0)
+        rc = rm_load_change(&after, &x->load, to, error);
+    if (rc == 0)
+        *steps_per_s = 1 / rm_load_step_s(&after);
+    free(to);
+    return rc;
+}
+
+static bool learns(const struct rm_explained *x, const char *key)
+{
+    /* Without rounds, the number of actors changes nothing but who has which worlds. */
+    if (!strcmp(key, "publish.interval") &&
+        rm_algorithm_traits(x->experiment->algorithm.name)->rollout)
+        return false;
+    for (const struct rm_lever *l = rm_levers; l->key; l++)
+        if (!strcmp(l->key, key))
+            return l->learns;
+    return true;
+}
+
+static bool predict(const struct rm_explained *x, const char *key, const char *text,
+                    struct rm_explained_change *change)
+{
+    char setting[128];
+    const char *const settings[] = {setting};
+    struct rm_error error = {""};
+    snprintf(change->key, sizeof change->key, "%s", key);
+    snprintf(change->value, sizeof change->value, "%s", text);
+    snprintf(setting, sizeof setting, "%s=%s", key, text);
+    change->learns = learns(x, key);
+    return rm_explain_change(x, settings, 1, &change->steps_per_s, &error) == 0;
+}
+
+/* What to try: a number, times a factor. */
+struct trial {
+    const char *key;
+    double factor;
+};
+static const struct trial moves[] = {
+    {"actor.count", 2},
+    {"actor.count", 0.5},
+    {"learner.threads", 2},
+    {"learner.threads", 0.5},
+    {"evaluation.interval", 4},
+    {"checkpoint.interval_s", 4},
+    {"publish.interval", 4},
+    {"limiter.updates_per_step", 0.5},
+    {"sample.batch", 0.5},
+    {"algorithm.epochs", 0.5},
+    {"algorithm.minibatches", 0.5},
+    {"actor.worlds", 2},
+};
+static const struct trial idles[] = {
+    {"ring.capacity", 2}, {"publish.interval", 4}, {"limiter.poll_us", 0.1}};
+
+static bool try_number(const struct rm_explained *x, const struct trial *trial,
+                       struct rm_explained_change *change)
+{
+    struct rm_error error = {""};
+    char text[32];
+    json_t *now = rm_config_get(x->experiment, trial->key, &error);
+    const double number = json_number_value(now) * trial->factor;
+    const bool whole = json_is_integer(now);
+    json_decref(now);
+    if (number <= 0 || (whole && number < 1) || (whole && number != floor(number)))
+        return false;
+    snprintf(text, sizeof text, "%.10g", number);
+    return predict(x, trial->key, text, change);
+}
+
+/* Settings that leave the learning as it is come first. */
+static bool better(const struct rm_explained_change *a, const struct rm_explained_change *b)
+{
+    return a->learns != b->learns ? b->learns : a->steps_per_s > b->steps_per_s;
+}
+
+static void add_move(struct rm_explained *x, const struct rm_explained_change *change)
+{
+    if (change->steps_per_s < WORTH * x->steps_per_s)
+        return;
+    uint32_t at = x->moves < RM_EXPLAINED_CHANGES ? x->moves++ : RM_EXPLAINED_CHANGES;
+    for (; at > 0 && better(change, &x->move[at - 1]); at--)
+        if (at < RM_EXPLAINED_CHANGES)
+            x->move[at] = x->move[at - 1];
+    if (at < RM_EXPLAINED_CHANGES)
+        x->move[at] = *change;
+}
+
+static void advise(struct rm_explained *x)
+{
+    struct rm_explained_change change;
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
+        if (try_number(x, &moves[i], &change))
+            add_move(x, &change);
+    if (x->experiment->mode != RM_MODE_FREE && predict(x, "mode", "free", &change))
+        add_move(x, &change);
+    if (x->experiment->rollout.max_policy_lag == 0 &&
+        rm_algorithm_traits(x->experiment->algorithm.name)->synchronous &&
+        predict(x, "rollout.max_policy_lag", "1", &change))
+        add_move(x, &change);
+    for (size_t i = 0; i < sizeof idles / sizeof idles[0]; i++)
+        if (try_number(x, &idles[i], &change) &&
+            fabs(change.steps_per_s / x->steps_per_s - 1) < WORTH - 1)
+            x->idle[x->idles++] = change;
+}
+
+/* --------------------------------------------------------------------------------------------- */
+
+int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, const char *csv,
+                    const json_t *now, struct rm_error *error)
+{
+    struct rows rows;
+    struct window w;
+    memset(x, 0, sizeof *x);
+    x->experiment = experiment;
+    int rc = parse_rows(&rows, csv);
+    if (rc)
+        rm_fail(error, rc, "metrics.csv: %s", rc == -ENOMEM ? "no memory" : "no line of names");
+    if (!rc && now)
+        add_now(&rows, now);
+    if (!rc)
+        rc = find_window(&w, &rows, error);
+    if (!rc) {
+        read_duties(x, &w);
+        read_load(x, &w);
+        rm_load_fit(&x->load, 1 / x->steps_per_s);
+        x->unexplained = fabs(x->load.gap_s) * x->steps_per_s;
+        for (uint32_t i = 0; i < x->duties; i++)
+            finish_duty(&x->duty[i]);
+        judge(x);
+        advise(x);
+    }
+    rows_free(&rows);
+    return rc;
+}
+
+/* The first line and the last ones. */
+static char *read_csv(const char *path, struct rm_error *error)
+{
+    FILE *in = fopen(path, "re");
+    struct stat about;
+    char *line = NULL, *text = NULL;
+    size_t room = 0;
+    if (!in || fstat(fileno(in), &about) < 0) {
+        rm_fail(error, -errno, "%s: %s", path, strerror(errno));
+        if (in)
+            fclose(in);
+        return NULL;
+    }
+    const ssize_t head = getline(&line, &room, in);
+    const off_t from = about.st_size > head + TAIL_BYTES ? about.st_size - TAIL_BYTES : head;
+    if (head > 0 && (text = malloc((size_t)head + TAIL_BYTES + 2))) {
+        memcpy(text, line, (size_t)head);
+        fseeko(in, from, SEEK_SET);
+        const size_t n = fread(text + head, 1, TAIL_BYTES, in);
+        text[(size_t)head + n] = '\0';
+    } else
+        rm_fail(error, -ENODATA, "%s: nothing is in it", path);
+    free(line);
+    fclose(in);
+    return text;
+}
+
+int rm_explain_run(struct rm_explained *x, const char *directory, const json_t *now,
+                   struct rm_error *error)
+{
+    char path[4096];
+    struct rm_experiment *e = calloc(1, sizeof *e);
+    memset(x, 0, sizeof *x);
+    if (!e)
+        return rm_fail(error, -ENOMEM, "no memory for an experiment");
+    snprintf(path, sizeof path, "%s/config.json", directory);
+    int rc = rm_config_load(e, path, NULL, 0, error);
+    if (rc) {
+        free(e);
+        return rc;
+    }
+    snprintf(path, sizeof path, "%s/metrics.csv", directory);
+    char *csv = read_csv(path, error);
+    if (!csv) {
+        free(e);
+        return -ENOENT;
+    }
+    rc = rm_explain_rows(x, e, csv, now, error);
+    free(csv);
+    return rc;
+}
+
+void rm_explained_free(struct rm_explained *x)
+{
+    free(x->experiment);
+    x->experiment = NULL;
+}
+
+/* --- as JSON --------------------------------------------------------------------------------- */
+
+static json_t *changes_json(const struct rm_explained_change *changes, uint32_t count,
+                            double steps_per_s)
+{
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(
+            all, json_pack("{s:s,s:s,s:b,s:f,s:f}", "key", changes[i].key, "value",
+                           changes[i].value, "changes_learning", changes[i].learns, "steps_per_s",
+                           changes[i].steps_per_s, "ratio", changes[i].steps_per_s / steps_per_s));
+    return all;
+}
+
+static json_t *duty_json(const struct rm_explained_duty *d)
+{
+    json_t *phases = json_object(), *waits = json_object();
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        json_object_set_new(phases, rm_phase_name((enum rm_phase)p), json_real(d->phase[p]));
+    for (int i = 0; i < RM_WAIT_COUNT; i++)
+        json_object_set_new(waits, rm_wait_name((enum rm_wait)i), json_real(d->wait[i]));
+    return json_pack("{s:s,s:f,s:f,s:f,s:o,s:o}", "name", d->name, "booked_s", d->wall_s, "cpu",
+                     d->cpu, "no_core", d->no_core, "phases", phases, "waits", waits);
+}
+
+json_t *rm_explained_json(const struct rm_explained *x)
+{
+    json_t *stations = json_object(), *duties = json_array();
+    for (int s = 0; s < RM_STATION_COUNT; s++)
+        json_object_set_new(stations, rm_station_name((enum rm_station)s),
+                            json_real(x->elasticity[s]));
+    for (uint32_t i = 0; i < x->duties; i++)
+        json_array_append_new(duties, duty_json(&x->duty[i]));
+    json_t *all = json_object();
+    json_object_set_new(all, "name", json_string(x->experiment->name));
+    json_object_set_new(all, "limit",
+                        json_string(!x->known   ? "unknown"
+                                    : x->single ? rm_station_name(x->first)
+                                                : "several"));
+    json_object_set_new(all, "largest",
+                        json_pack("[s,s]", rm_station_name(x->first), rm_station_name(x->second)));
+    json_object_set_new(all, "window_s", json_real(x->window_s));
+    json_object_set_new(all, "steps", json_real(x->steps));
+    json_object_set_new(all, "updates", json_real(x->updates));
+    json_object_set_new(all, "steps_per_s", json_real(x->steps_per_s));
+    json_object_set_new(all, "unexplained", json_real(x->unexplained));
+    json_object_set_new(all, "cores", json_real(x->load.cores));
+    json_object_set_new(all, "cores_busy", json_real(rm_load_busy(&x->load)));
+    json_object_set_new(all, "cores_other", json_real(x->load.around));
+    json_object_set_new(all, "cores_lost", json_real(x->load.other));
+    json_object_set_new(all, "steps_per_s_alone", json_real(x->alone_steps_per_s));
+    json_object_set_new(all, "elasticity", stations);
+    json_object_set_new(all, "duties", duties);
+    json_object_set_new(all, "moves", changes_json(x->move, x->moves, x->steps_per_s));
+    json_object_set_new(all, "idles", changes_json(x->idle, x->idles, x->steps_per_s));
+    return all;
+}

@@ -1,0 +1,472 @@
+/* explain against a run of a simulated clock: duties share cores fairly, the limiter is the real
+ * one, and the rows of metrics are those that a run of such duties would have. What explain
+ * predicts from one simulation is compared with the simulation of the changed settings. */
+#include "daemon/ctl/explain.h"
+
+#include "config/config.h"
+#include "config/traits.h"
+#include "shm/base/rng.h"
+#include "shm/limiter.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TICK_S    50e-6
+#define RUN_S     4.0
+#define ROW_S     0.1
+#define DUTIES    8
+#define OTHERS    4 /* more processes, of others */
+#define TURN_S_OF 3 /* parts of a turn */
+
+/* What work costs, in seconds. */
+struct costs {
+    double world;                    /* a step of a world */
+    double acting, acting_row;       /* a forward pass, and each row of it */
+    double sampling;                 /* a row of a batch */
+    double update, update_row, step; /* forward and backward, each row, the optimizer */
+    double publish;
+    uint32_t cores, learners, others;
+};
+
+struct duty {
+    char name[24];
+    bool actor, busy;
+    double part[TURN_S_OF], left, turn_s, turn_wall_s;
+    double phase_s[TURN_S_OF], wait_s, cpu_s, delay_s, share;
+};
+
+static const enum rm_phase actor_parts[] = {RM_PHASE_ENVIRONMENT, RM_PHASE_INFERENCE,
+                                            RM_PHASE_OTHER};
+static const enum rm_phase learner_parts[] = {RM_PHASE_SAMPLING, RM_PHASE_BACKWARD,
+                                              RM_PHASE_OPTIMIZER};
+
+struct simulation {
+    const struct rm_experiment *e;
+    struct costs costs;
+    struct duty duty[DUTIES];
+    uint32_t duties, actors;
+    struct rm_limiter limiter[DUTIES];
+    double others_share[OTHERS], others_s, now_s;
+    double steps, updates[DUTIES];
+    uint32_t turns_left, updates_left; /* rollouts: of the actors, of the learner */
+    struct rm_rng rng;
+};
+
+static void costs_of(struct simulation *s, struct duty *d)
+{
+    const struct costs *c = &s->costs;
+    const struct rm_experiment *e = s->e;
+    const double worlds = (double)e->actor.worlds / e->actor.count;
+    const bool rollout = rm_algorithm_traits(e->algorithm.name)->rollout;
+    const double rows = rollout
+                            ? (double)e->rollout.steps * e->actor.worlds / e->algorithm.minibatches
+                            : e->sample.batch;
+    if (d->actor) {
+        d->part[0] = c->world * worlds;
+        d->part[1] = c->acting + c->acting_row * worlds;
+        d->part[2] = 0;
+        return;
+    }
+    d->part[0] = rollout ? 0 : c->sampling * (16 + rows);
+    d->part[1] = c->update + c->update_row * rows;
+    d->part[2] = c->step + c->publish / e->publish.interval;
+}
+
+static void begin(struct simulation *s, const struct rm_experiment *e, const struct costs *costs)
+{
+    memset(s, 0, sizeof *s);
+    s->e = e;
+    s->costs = *costs;
+    s->actors = e->actor.count;
+    s->rng = rm_rng_at(e->seed, RM_STREAM_WORLD, 7, 7);
+    for (uint32_t i = 0; i < e->actor.count + costs->learners; i++) {
+        struct duty *d = &s->duty[s->duties++];
+        d->actor = i < e->actor.count;
+        if (d->actor)
+            snprintf(d->name, sizeof d->name, "actor-%u", i);
+        else
+            snprintf(d->name, sizeof d->name, "learner-p%u", i - e->actor.count);
+        costs_of(s, d);
+    }
+    for (uint32_t p = 0; p < costs->learners; p++)
+        rm_limiter_init(&s->limiter[p], e->limiter.updates_per_step * e->sample.batch,
+                        -e->limiter.slack_updates * e->sample.batch,
+                        e->limiter.slack_updates * e->sample.batch, e->sample.batch);
+    s->turns_left = e->rollout.steps * e->actor.count;
+}
+
+/* May this duty take its next turn? */
+static bool may_begin(const struct simulation *s, const struct duty *d)
+{
+    const struct rm_experiment *e = s->e;
+    if (rm_coupling_of(e) == RM_COUPLING_ALTERNATE)
+        return d->actor ? s->turns_left > 0 : s->updates_left > 0;
+    if (!d->actor)
+        return !rm_limiter_needed(&s->limiter[d - s->duty - s->actors], e->sample.batch);
+    for (uint32_t p = 0; p < s->costs.learners; p++)
+        if (!rm_limiter_may_insert(&s->limiter[p], e->actor.worlds / e->actor.count))
+            return false;
+    return true;
+}
+
+static void end_turn(struct simulation *s, struct duty *d)
+{
+    const struct rm_experiment *e = s->e;
+    const uint32_t worlds = e->actor.worlds / e->actor.count;
+    const double work = d->part[0] + d->part[1] + d->part[2];
+    for (int i = 0; i < TURN_S_OF; i++)
+        d->phase_s[i] += d->turn_wall_s * d->part[i] / work;
+    d->busy = false;
+    if (d->actor) {
+        s->steps += worlds;
+        for (uint32_t p = 0; p < s->costs.learners; p++)
+            rm_limiter_inserted(&s->limiter[p], worlds);
+        if (s->turns_left > 0 && --s->turns_left == 0)
+            s->updates_left = e->algorithm.epochs * e->algorithm.minibatches;
+        return;
+    }
+    const ptrdiff_t p = d - s->duty - s->actors;
+    s->updates[p]++;
+    rm_limiter_sampled(&s->limiter[p], e->sample.batch);
+    if (s->updates_left > 0 && --s->updates_left == 0)
+        s->turns_left = e->rollout.steps * e->actor.count;
+}
+
+/* One process has all duties: an idle one is not asked for while another has work. */
+static bool one_at_a_time(const struct simulation *s)
+{
+    return rm_coupling_of(s->e) == RM_COUPLING_TURNS;
+}
+
+static void tick(struct simulation *s)
+{
+    double least = INFINITY;
+    bool ran[DUTIES] = {false}, others_ran[OTHERS] = {false}, any = false;
+    for (uint32_t i = 0; i < s->duties; i++)
+        any |= s->duty[i].busy;
+    for (uint32_t i = 0; i < s->duties; i++) {
+        struct duty *d = &s->duty[i];
+        if (!d->busy && !(any && one_at_a_time(s)) && may_begin(s, d)) {
+            d->busy = any = true;
+            d->left = (d->part[0] + d->part[1] + d->part[2]) * (0.6 + 0.8 * rm_rng_double(&s->rng));
+            d->turn_wall_s = 0;
+        }
+        if (d->busy && d->share < least)
+            least = d->share;
+    }
+    /* Fair: the cores go to those that had them least. */
+    for (uint32_t core = 0; core < s->costs.cores; core++) {
+        int duty = -1, other = -1;
+        for (uint32_t i = 0; i < s->duties; i++)
+            if (s->duty[i].busy && !ran[i] && (duty < 0 || s->duty[i].share < s->duty[duty].share))
+                duty = (int)i;
+        for (uint32_t i = 0; i < s->costs.others; i++)
+            if (!others_ran[i] && (other < 0 || s->others_share[i] < s->others_share[other]))
+                other = (int)i;
+        if (other >= 0 && (duty < 0 || s->others_share[other] <= s->duty[duty].share)) {
+            others_ran[other] = true;
+            s->others_share[other] += TICK_S;
+            s->others_s += TICK_S;
+        } else if (duty >= 0) {
+            ran[duty] = true;
+            s->duty[duty].share += TICK_S;
+            s->duty[duty].cpu_s += TICK_S;
+            s->duty[duty].left -= TICK_S;
+        }
+    }
+    for (uint32_t i = 0; i < s->duties; i++) {
+        struct duty *d = &s->duty[i];
+        if (!d->busy) {
+            d->wait_s += one_at_a_time(s) ? 0 : TICK_S;
+            if (isfinite(least) && d->share < least) /* who slept has no claim to the past */
+                d->share = least;
+            continue;
+        }
+        d->turn_wall_s += TICK_S;
+        d->delay_s += ran[i] ? 0 : TICK_S;
+        if (d->left <= 0)
+            end_turn(s, d);
+    }
+    for (uint32_t i = 0; i < s->costs.others; i++)
+        if (isfinite(least) && s->others_share[i] < least)
+            s->others_share[i] = least;
+    s->now_s += TICK_S;
+}
+
+static void write_names(FILE *out, const struct simulation *s)
+{
+    fprintf(out, "time_s,steps,host_cores,host_cpu_s,host_steal_s,daemon_cpu_s");
+    for (uint32_t p = 0; p < s->costs.learners; p++)
+        fprintf(out, ",policy.p%u.updates", p);
+    for (uint32_t i = 0; i < s->duties; i++) {
+        const struct duty *d = &s->duty[i];
+        fprintf(out, ",worker.%s.turns,worker.%s.cpu_ns,worker.%s.run_delay_ns", d->name, d->name,
+                d->name);
+        for (int k = 0; k < TURN_S_OF; k++)
+            fprintf(out, ",worker.%s.phase_%s_ns", d->name,
+                    rm_phase_name(d->actor ? actor_parts[k] : learner_parts[k]));
+        fprintf(out, ",worker.%s.phase_waiting_ns,worker.%s.wait_limiter_ns", d->name, d->name);
+    }
+    fputc('\n', out);
+}
+
+static void write_row(FILE *out, const struct simulation *s)
+{
+    double cpu_s = s->others_s;
+    for (uint32_t i = 0; i < s->duties; i++)
+        cpu_s += s->duty[i].cpu_s;
+    fprintf(out, "%.9g,%.0f,%u,%.9g,0,0", s->now_s, s->steps, s->costs.cores, cpu_s);
+    for (uint32_t p = 0; p < s->costs.learners; p++)
+        fprintf(out, ",%.0f", s->updates[p]);
+    for (uint32_t i = 0; i < s->duties; i++) {
+        const struct duty *d = &s->duty[i];
+        fprintf(out, ",0,%.0f,%.0f", d->cpu_s * 1e9, d->delay_s * 1e9);
+        for (int k = 0; k < TURN_S_OF; k++)
+            fprintf(out, ",%.0f", d->phase_s[k] * 1e9);
+        fprintf(out, ",%.0f,%.0f", d->wait_s * 1e9, d->wait_s * 1e9);
+    }
+    fputc('\n', out);
+}
+
+/* Simulates a run; returns its metrics.csv, which the caller frees. */
+static char *simulate(const struct rm_experiment *e, const struct costs *costs)
+{
+    static struct simulation s;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    begin(&s, e, costs);
+    write_names(out, &s);
+    for (int row = 1; row <= (int)(RUN_S / ROW_S); row++) {
+        while (s.now_s < row * ROW_S)
+            tick(&s);
+        write_row(out, &s);
+    }
+    fclose(out);
+    return text;
+}
+
+static struct rm_experiment *experiment_of(const char *text)
+{
+    struct rm_experiment *e = calloc(1, sizeof *e);
+    struct rm_error error = {""};
+    assert_non_null(e);
+    if (rm_config_parse(e, "test", text, strlen(text), NULL, 0, &error))
+        fail_msg("%s", error.text);
+    return e;
+}
+
+static void explained(struct rm_explained *x, struct rm_experiment *e, const struct costs *costs)
+{
+    struct rm_error error = {""};
+    char *csv = simulate(e, costs);
+    if (rm_explain_rows(x, e, csv, NULL, &error))
+        fail_msg("%s", error.text);
+    free(csv);
+}
+
+/* The rate with a setting, by a simulation of it. */
+static double simulated_rate(const struct rm_experiment *e, const struct costs *costs)
+{
+    static struct rm_explained x;
+    struct rm_experiment *own = malloc(sizeof *own);
+    assert_non_null(own);
+    *own = *e;
+    explained(&x, own, costs);
+    const double rate = x.steps_per_s;
+    rm_explained_free(&x);
+    return rate;
+}
+
+#define DQN(more)                                                                                  \
+    "{\"world\": {\"name\": \"cartpole\"}, \"algorithm\": {\"name\": \"dqn\"}, " more "}"
+#define PPO(more)                                                                                  \
+    "{\"world\": {\"name\": \"cartpole\"}, \"algorithm\": {\"name\": \"ppo\", \"epochs\": 4, "     \
+    "\"minibatches\": 4}, \"rollout\": {\"steps\": 16}, " more "}"
+
+static const struct costs learner_bound = {.world = 20e-6,
+                                           .acting = 150e-6,
+                                           .acting_row = 25e-6,
+                                           .sampling = 5e-6,
+                                           .update = 600e-6,
+                                           .update_row = 25e-6,
+                                           .step = 200e-6,
+                                           .publish = 50e-6,
+                                           .cores = 2,
+                                           .learners = 1};
+
+static void predicts(const char *text, const struct costs *costs, const char *setting)
+{
+    static struct rm_explained x;
+    const char *const settings[] = {setting};
+    struct rm_error error = {""};
+    double predicted = 0;
+    explained(&x, experiment_of(text), costs);
+    assert_true(x.known);
+    if (rm_explain_change(&x, settings, 1, &predicted, &error))
+        fail_msg("%s", error.text);
+    struct rm_experiment *changed = malloc(sizeof *changed);
+    assert_non_null(changed);
+    *changed = *x.experiment;
+    char key[64];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(setting, "="), setting);
+    json_t *value = json_loads(strchr(setting, '=') + 1, JSON_DECODE_ANY, NULL);
+    if (!value)
+        value = json_string(strchr(setting, '=') + 1);
+    assert_int_equal(rm_config_set(changed, key, value, &error), 0);
+    json_decref(value);
+    const double measured = simulated_rate(changed, costs);
+    if (fabs(log(predicted / measured)) > log(1.15))
+        fail_msg("%s: from %.0f steps/s %.0f are predicted, %.0f are simulated", setting,
+                 x.steps_per_s, predicted, measured);
+    free(changed);
+    rm_explained_free(&x);
+}
+
+static void changes_of_a_replay_run_are_predicted(void **state)
+{
+    static const char text[] =
+        DQN("\"actor\": {\"worlds\": 8}, \"limiter\": {\"updates_per_step\": "
+            "0.5, \"slack_updates\": 16}");
+    (void)state;
+    predicts(text, &learner_bound, "limiter.updates_per_step=0.125");
+    predicts(text, &learner_bound, "limiter.updates_per_step=0.005"); /* then acting limits it */
+    predicts(text, &learner_bound, "sample.batch=16");
+    predicts(text, &learner_bound, "ring.capacity=100000");
+}
+
+static void changes_of_an_oversubscribed_run_are_predicted(void **state)
+{
+    static const char text[] =
+        DQN("\"actor\": {\"worlds\": 8}, \"limiter\": {\"updates_per_step\": "
+            "0.5, \"slack_updates\": 16}");
+    struct costs five = learner_bound;
+    (void)state;
+    five.learners = 5;
+    predicts(text, &five, "limiter.updates_per_step=0.125");
+    predicts(text, &five, "sample.batch=128");
+}
+
+static void changes_of_rollouts_are_predicted(void **state)
+{
+    static const char text[] = PPO("\"actor\": {\"worlds\": 16}");
+    (void)state;
+    predicts(text, &learner_bound, "algorithm.epochs=8");
+    predicts(text, &learner_bound, "actor.count=2");
+}
+
+/* The station whose work, made longer by a tenth, costs most. */
+static enum rm_station true_limit(const struct rm_experiment *e, const struct costs *costs)
+{
+    double most = 0;
+    enum rm_station limit = RM_STATION_COUNT;
+    const double before = simulated_rate(e, costs);
+    for (int i = 0; i < 4; i++) {
+        static const enum rm_station stations[] = {RM_STATION_WORLD, RM_STATION_ACTING,
+                                                   RM_STATION_SAMPLING, RM_STATION_UPDATE};
+        struct costs longer = *costs;
+        const double more = 1.1;
+        if (stations[i] == RM_STATION_WORLD)
+            longer.world *= more;
+        else if (stations[i] == RM_STATION_ACTING)
+            longer.acting *= more, longer.acting_row *= more;
+        else if (stations[i] == RM_STATION_SAMPLING)
+            longer.sampling *= more;
+        else
+            longer.update *= more, longer.update_row *= more, longer.step *= more;
+        const double cost = before / simulated_rate(e, &longer) - 1;
+        if (cost > most) {
+            most = cost;
+            limit = stations[i];
+        }
+    }
+    return limit;
+}
+
+static void judged(const char *text, const struct costs *costs, enum rm_station limit)
+{
+    static struct rm_explained x;
+    explained(&x, experiment_of(text), costs);
+    assert_int_equal(true_limit(x.experiment, costs), limit);
+    if (!x.single || x.first != limit)
+        fail_msg("%s limits the run, explain says %s%s", rm_station_name(limit),
+                 rm_station_name(x.first), x.single ? "" : " and another");
+    rm_explained_free(&x);
+}
+
+static void the_limit_is_the_station_whose_lengthening_costs_most(void **state)
+{
+    struct costs c = learner_bound;
+    (void)state;
+    judged(DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}"), &c,
+           RM_STATION_UPDATE);
+    judged(DQN("\"actor\": {\"worlds\": 1}, \"limiter\": {\"updates_per_step\": 0.01, "
+               "\"slack_updates\": 16}"),
+           &c, RM_STATION_ACTING);
+    c.world = 1e-3;
+    judged(DQN("\"limiter\": {\"updates_per_step\": 0.01, \"slack_updates\": 16}"), &c,
+           RM_STATION_WORLD);
+    c = learner_bound;
+    c.sampling = 100e-6;
+    judged(DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}"), &c,
+           RM_STATION_SAMPLING);
+}
+
+static void load_from_outside_is_named(void **state)
+{
+    static const char text[] =
+        DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
+    static struct rm_explained x;
+    struct costs loaded = learner_bound;
+    (void)state;
+    loaded.others = 4;
+    explained(&x, experiment_of(text), &loaded);
+    assert_true(x.known);
+    assert_int_equal(x.first, RM_STATION_HOST);
+    assert_true(x.single);
+    const double alone = simulated_rate(x.experiment, &learner_bound);
+    assert_true(fabs(log(x.alone_steps_per_s / alone)) < log(1.15));
+    rm_explained_free(&x);
+}
+
+static void what_it_does_not_know_is_refused(void **state)
+{
+    static const char text[] =
+        DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
+    static const char *const unknown[] = {"learner.compute=bf16"}, *const wrong[] = {
+                                                                       "sample.batch=x"};
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    double rate = 0;
+    (void)state;
+    explained(&x, experiment_of(text), &learner_bound);
+    assert_int_equal(rm_explain_change(&x, unknown, 1, &rate, &error), -ENOTSUP);
+    assert_non_null(strstr(error.text, "learner.compute"));
+    assert_int_equal(rm_explain_change(&x, wrong, 1, &rate, &error), -EINVAL);
+    rm_explained_free(&x);
+    assert_int_equal(rm_explain_rows(&x, experiment_of(text), "time_s,steps\n1,2\n", NULL, &error),
+                     -EAGAIN);
+    rm_explained_free(&x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_of_a_replay_run_are_predicted),
+        cmocka_unit_test(changes_of_an_oversubscribed_run_are_predicted),
+        cmocka_unit_test(changes_of_rollouts_are_predicted),
+        cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
+        cmocka_unit_test(load_from_outside_is_named),
+        cmocka_unit_test(what_it_does_not_know_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

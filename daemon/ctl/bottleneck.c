@@ -16,7 +16,6 @@
 #define SAMPLING_ROWS  20.0 /* a batch */
 #define UPDATE_ROWS    20.0 /* forward and backward of an update */
 
-#define PARALLEL   0.9  /* share of forward and backward that threads divide */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
@@ -175,7 +174,6 @@ const struct rm_lever rm_levers[] = {
     {"actor.count", false},
     {"actor.worlds", true},
     {"actor.quantiles", true},
-    {"learner.threads", false},
     {"mode", true},
     {"evaluation.interval", false},
     {"checkpoint.interval_s", false},
@@ -224,11 +222,6 @@ static void change_acting(struct rm_work *acting, const struct rm_experiment *fr
         acting->phase_s[RM_PHASE_INFERENCE] *= ratio(to->actor.quantiles, from->actor.quantiles);
 }
 
-static double parallel(double threads)
-{
-    return 1 - PARALLEL + PARALLEL / threads;
-}
-
 static void scale(struct rm_work *work, enum rm_phase phase, double factor)
 {
     work->phase_s[phase] *= factor;
@@ -240,9 +233,7 @@ static void change_updates(struct rm_work *w, const struct rm_experiment *from,
                            const struct rm_experiment *to, double rows_before, double rows_after,
                            double updates, double rows_total)
 {
-    const double before = rm_work_s(w);
     double passes = rows_total * per_item(UPDATE_ROWS, rows_before, rows_after);
-    passes *= parallel(to->learner.threads) / parallel(from->learner.threads);
     if ((to->debug.check_finite == RM_CHECK_FINITE_ALWAYS) !=
         (from->debug.check_finite == RM_CHECK_FINITE_ALWAYS))
         passes *=
@@ -251,9 +242,15 @@ static void change_updates(struct rm_work *w, const struct rm_experiment *from,
     scale(w, RM_PHASE_BACKWARD, passes);
     scale(w, RM_PHASE_OPTIMIZER, updates);
     scale(w, RM_PHASE_OTHER, updates);
-    /* Threads divide the time, not the processor time. */
-    if (to->learner.threads != from->learner.threads && rm_work_s(w) > 0)
-        w->cpu *= before / rm_work_s(w);
+}
+
+/* Rows of the network's matrices in an update from replay. */
+static double update_rows(const struct rm_experiment *e)
+{
+    const double each = e->algorithm.name == RM_ALGORITHM_IQN               ? e->algorithm.quantiles
+                        : rm_algorithm_traits(e->algorithm.name)->sequences ? e->sample.sequence
+                                                                            : 1;
+    return e->sample.batch * each;
 }
 
 static void change_replay(struct rm_work *w, const struct rm_experiment *from,
@@ -261,7 +258,7 @@ static void change_replay(struct rm_work *w, const struct rm_experiment *from,
 {
     const double updates = ratio(to->limiter.updates_per_step, from->limiter.updates_per_step);
     const double rows = updates * ratio(to->sample.batch, from->sample.batch);
-    change_updates(w, from, to, from->sample.batch, to->sample.batch, updates, rows);
+    change_updates(w, from, to, update_rows(from), update_rows(to), updates, rows);
     scale(w, RM_PHASE_SAMPLING,
           rows * per_item(SAMPLING_ROWS, from->sample.batch, to->sample.batch));
     scale(w, RM_PHASE_UPLOAD, rows);
@@ -287,8 +284,7 @@ static void change_rollouts(struct rm_work *w, const struct rm_experiment *from,
                            ratio(minibatch_rows(from), minibatch_rows(to));
     const double valuing = w->phase_s[RM_PHASE_FORWARD];
     change_updates(w, from, to, minibatch_rows(from), minibatch_rows(to), updates, passes);
-    w->phase_s[RM_PHASE_FORWARD] =
-        valuing * parallel(to->learner.threads) / parallel(from->learner.threads);
+    w->phase_s[RM_PHASE_FORWARD] = valuing;
     scale(w, RM_PHASE_PUBLISH, ratio(rollout_rows(from), rollout_rows(to)));
 }
 

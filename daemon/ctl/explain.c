@@ -513,17 +513,9 @@ struct trial {
     double factor;
 };
 static const struct trial moves[] = {
-    {"actor.count", 2},
-    {"actor.count", 0.5},
-    {"learner.threads", 2},
-    {"learner.threads", 0.5},
-    {"evaluation.interval", 4},
-    {"checkpoint.interval_s", 4},
-    {"publish.interval", 4},
-    {"limiter.updates_per_step", 0.5},
-    {"sample.batch", 0.5},
-    {"algorithm.epochs", 0.5},
-    {"algorithm.minibatches", 0.5},
+    {"actor.count", 2},           {"actor.count", 0.5},      {"evaluation.interval", 4},
+    {"checkpoint.interval_s", 4}, {"publish.interval", 4},   {"limiter.updates_per_step", 0.5},
+    {"sample.batch", 0.5},        {"algorithm.epochs", 0.5}, {"algorithm.minibatches", 0.5},
     {"actor.worlds", 2},
 };
 static const struct trial idles[] = {
@@ -564,7 +556,7 @@ static void add_move(struct rm_explained *x, const struct rm_explained_change *c
 
 static void advise(struct rm_explained *x)
 {
-    struct rm_explained_change change;
+    struct rm_explained_change change = {.key = ""};
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
         if (try_number(x, &moves[i], &change))
             add_move(x, &change);

@@ -54,7 +54,7 @@ static const char usage[] =
     "  --play EPISODES\n"
     "                 play the world of the configuration and write frames to descriptor 3\n"
     "  --picture      frames are pictures, not text\n"
-    "  --tally        write only what the episodes come to\n"
+    "  --tally        write only the results of the episodes\n"
     "  --rank         play candidates of EPISODES queries (0: all), and write only their ranks\n"
     "  --policy FILE  a policy to play with; as many as there are\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"

@@ -17,9 +17,9 @@
 
 #define ENDED (RM_FLAG_LAST | RM_FLAG_DEAD)
 
-/* Where observations are the network's input as they stand, and at least this many lie side by
- * side, it is cheaper to answer for all lanes and replace the answers of explorers, as long as
- * these are few. Else the lanes that need an answer are gathered. */
+/* If observations need no decoding and at least this many lie side by side, it is cheaper to
+ * compute actions for all lanes and replace those of a few explorers. Else the lanes that need an
+ * action are gathered. */
 #define DIRECT_WORLDS            64u
 #define DIRECT_EXPLORERS(worlds) ((worlds) / 8)
 
@@ -60,7 +60,7 @@ bool rm_stepping_has_credit(const struct rm_stepping *s)
 }
 
 /* Points the buffers of the agents of `phase` into rows, reserving those of policies that have
- * none in hand. Credit was checked before the vector step began. */
+ * none yet. Credit was checked before the vector step began. */
 static int open_rows(struct rm_stepping *s, uint32_t phase, struct rm_error *error)
 {
     for (uint32_t a = 0; a < s->batch.spec->agents; a++) {
@@ -627,9 +627,8 @@ int rm_stepping_step(struct rm_stepping *s, struct rm_error *error)
 
 /* --- making: worlds, networks, buffers ----------------------------------------------------- */
 
-/* What a policy needs that answers for all lanes at once, being a distribution or recurrent: a
- * place for decoded observations, unless they are the network's input as they stand, and its
- * states. */
+/* Buffers of a policy that acts for all lanes at once, because it is a distribution or recurrent:
+ * decoded observations, unless observations need no decoding, and recurrent states. */
 static int create_whole(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t lanes,
                         struct rm_error *error)
 {

@@ -348,8 +348,8 @@ static void look_at_holding(struct rm_checkpointer *c, uint64_t now)
         fire(c, EVENT_WORKERS);
     } else if (now - c->turned_ns > TURN_MAX_NS || now - c->held_from_ns > HOLD_MAX_NS) {
         char text[128];
-        snprintf(text, sizeof text, "%s did not come to the end of its turn within %llu s",
-                 who->name, (unsigned long long)((now - c->held_from_ns) / RM_NS_PER_S));
+        snprintf(text, sizeof text, "%s did not finish its turn within %llu s", who->name,
+                 (unsigned long long)((now - c->held_from_ns) / RM_NS_PER_S));
         give_up_because(c, text, false);
     }
 }

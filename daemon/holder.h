@@ -9,8 +9,8 @@ enum rm_holder {
     RM_HOLDER_SWEEPS, /* a sweeper */
 };
 
-/* Of process `pid`. One that cannot be looked at counts as ended: a wait for it would be in vain,
- * and for so long as it would have waited anyway. */
+/* The holder's state for process `pid`. A process that cannot be inspected counts as ended, because
+ * a wait for it would never succeed before its time limit. */
 enum rm_holder rm_holder_of(int pid);
 
 #endif

@@ -20,7 +20,7 @@ static const char usage_text[] =
     "  --set KEY=VALUE        override a key of the configuration; may be repeated\n"
     "  --resume               go on from the latest run's newest checkpoint, or fail (default: go "
     "on if\n"
-    "                         there is one and that run did not come to its end)\n"
+    "                         there is one and that run is not over)\n"
     "  --fresh                start a new run\n"
     "  --check                load and check FILE, start nothing\n"
     "  --help, --version\n"

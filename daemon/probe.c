@@ -153,7 +153,7 @@ static int read_description(const struct rm_world_source *of, int answer, char *
 }
 
 /* The message for a process that ended with an error, with the first line of its report.
- * `patience_s`: for so long it was waited for in vain; 0: it ended by itself. Returns -ETIMEDOUT or
+ * `patience_s`: the time limit that it exceeded; 0: it ended by itself. Returns -ETIMEDOUT or
  * -EPROTO. */
 static int ended_badly(const struct rm_world_source *of, int status, double patience_s, int said,
                        struct rm_error *error)

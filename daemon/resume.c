@@ -137,7 +137,7 @@ static int choose(struct rm_resumed *r, const char *directory, uint64_t below,
     return found;
 }
 
-/* Did that run come to its end? *evaluations: how many it had finished then. */
+/* Is that run over? *evaluations: the number that it had finished then. */
 static bool over(const char *directory, uint64_t *evaluations)
 {
     char path[PATH_MAX + 16], *text;
@@ -202,8 +202,8 @@ static int take_newest(struct rm_resumed *r, const struct rm_experiment *experim
         return nothing(r, experiment, any && !ended, error);
     int rc = compare(r, r->from, facts.config, experiment, error);
     if (ended && !strstr(r->changes, "run.steps ") && r->when != RM_RESUME_MUST) {
-        snprintf(r->passed_over, sizeof r->passed_over,
-                 "%.900s came to its end, so this is another run", directory);
+        snprintf(r->passed_over, sizeof r->passed_over, "%.900s is over, so this is another run",
+                 directory);
         r->from[0] = r->changes[0] = '\0';
         rc = 0;
     } else if (rc == 0) {

@@ -24,7 +24,7 @@ struct rm_resumed {
     char changes[1024];                  /* keys that differ from its, "" = none */
     uint64_t number;                     /* of that checkpoint */
     uint64_t step;                       /* where it was */
-    uint64_t evaluations;                /* of a run that had come to its end, 0 = unknown */
+    uint64_t evaluations;                /* of a run that was over, 0 = unknown */
     char passed_over[1024]; /* why the run was not resumed, or which checkpoints were skipped */
 };
 

@@ -74,7 +74,7 @@ static void agents_table(FILE *out, const struct rm_board_view *board, const str
     rm_table_end(&table, out, style);
 }
 
-/* What episodes came to beside rewards, where the world names something. */
+/* The world's figures of episodes, if there are any. */
 static void figures_table(FILE *out, const struct rm_board_view *board,
                           const struct rm_style *style)
 {

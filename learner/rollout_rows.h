@@ -52,7 +52,7 @@ struct rm_rollout {
     void *pinned, *there;
     size_t bytes;
 
-    /* All (rows, lanes), time first; rows = steps, or steps + 1 where said. */
+    /* All (rows, lanes), time first; rows = steps, unless a comment gives steps + 1. */
     float *x;                  /* (steps + 1, lanes, inputs) */
     float *state;              /* (lanes, state_floats) before the first row, or NULL */
     float *after;              /* (lanes, state_floats) before the successors; NULL: see value */

@@ -300,9 +300,8 @@ uint32_t rm_scores_last(const struct rm_scores *scores, double *mean);
 /* Share of the word with number `word` in the last window; NAN: no episode has one. */
 double rm_scores_share(const struct rm_scores *scores, uint32_t word);
 
-/* What figure f of an agent came to while training, over the latest episodes, and in the latest
- * evaluation: value 0 of a number is its mean, value k of words is the share of word k. NAN: not
- * known. */
+/* Figure f of an agent over the latest episodes of training, and in the latest evaluation: value 0
+ * of a number is its mean, value k of words is the share of word k. NAN: unknown. */
 double rm_board_figure_last(const struct rm_board_view *view, uint32_t agent, uint32_t figure,
                             uint32_t value);
 double rm_board_figure_evaluated(const struct rm_board_view *view, uint32_t agent, uint32_t figure,

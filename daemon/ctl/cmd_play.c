@@ -378,7 +378,7 @@ int rm_ctl_watch(const struct rm_ctl_arguments *given)
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
-/* What all episodes come to; the caller's. */
+/* The results of all episodes; the caller frees them. */
 static int take_result(struct show *s, const struct rm_experiment *experiment, uint32_t episodes,
                        enum rm_player_purpose purpose, const struct files *files, json_t **result)
 {

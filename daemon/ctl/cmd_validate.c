@@ -1,5 +1,4 @@
-/* validate: does everything that a start does before the first process, and says what it came to.
- */
+/* validate: does everything that a start does before the first process, and prints the result. */
 #include "daemon/ctl/command.h"
 
 #include "actor/worlds/plan.h"

@@ -186,7 +186,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .text =
          "Replaces itself with the ringmasterd found beside it, which trains until the budget "
          "of steps is spent or until it is interrupted. Where the latest run of that name left a "
-         "checkpoint and did not come to its end, it goes on there. The exit code is then that of "
+         "checkpoint and is not over, it goes on there. The exit code is then that of "
          "ringmasterd(8).",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = run_options,

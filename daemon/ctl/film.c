@@ -34,8 +34,8 @@ static bool ends_with(const char *text, const char *end)
     return n > m && !strcmp(text + n - m, end);
 }
 
-/* Starts a program with `input` as its standard input (-1: none). `quiet`: what it says is nothing
- * to anybody. */
+/* Starts a program with `input` as its standard input (-1: none). `quiet`: its output is dropped.
+ */
 static pid_t start(char **arguments, int input, bool quiet)
 {
     posix_spawn_file_actions_t files;

@@ -9,7 +9,7 @@
 
 #define RM_SNAPSHOT_TEXT 256
 
-/* What episodes came to: "food", "length", or of a list of words the share of one, "end: time". */
+/* A figure of episodes: "food", "length", or the share of a word, "end: time". */
 struct rm_snapshot_figure {
     char name[2 * RM_NAME_MAX + 2];
     double last, evaluated; /* over the latest episodes; in the latest evaluation */

@@ -307,7 +307,8 @@ static int draw_agents(int y, int most, const struct rm_snapshot *s)
     return y + 1;
 }
 
-/* A line an agent: what its latest episodes came to, where the world names more than a length. */
+/* One line for each agent with the figures of its latest episodes, if there are more than lengths.
+ */
 static int draw_figures(int y, int most, const struct rm_snapshot *s)
 {
     const int before = y;

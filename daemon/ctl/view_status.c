@@ -93,7 +93,7 @@ static void print_agents(FILE *out, const struct rm_snapshot *s, const struct rm
     rm_table_end(&table, out, style);
 }
 
-/* What episodes came to, by agent. */
+/* The figures of episodes, by agent. */
 static void print_figures(FILE *out, const struct rm_snapshot *s, const struct rm_style *style)
 {
     static const struct rm_column columns[] = {

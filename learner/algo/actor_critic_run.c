@@ -347,7 +347,7 @@ bool rm_actor_critic_due(const struct rm_actor_critic *ac)
 }
 
 /* On a device with a bound on KL, a pass starts once the result of the pass before the previous one
- * is known, so at most one pass is made in vain. */
+ * is known, so at most one pass is made for nothing. */
 static bool kl_exceeded(struct rm_actor_critic *ac)
 {
     struct rm_backend *b = ac->u.backend;

@@ -7,7 +7,7 @@
  *        with (a, b, c) = (3.4445, -4.7750, 2.0315)
  *   W <- (1 - rate decay) W - rate * 0.2 sqrt(max(rows, columns)) X
  *
- * The iteration brings all singular values into about [0.7, 1.2]. The factor 0.2 sqrt(max) gives a
+ * The iteration moves all singular values into about [0.7, 1.2]. The factor 0.2 sqrt(max) gives a
  * step the root mean square of an AdamW step, so one learning rate serves matrices and the rest
  * (Liu 2025, "Muon is scalable for LLM training", eq. 4). Tensors of more than two dimensions are
  * matrices of their first dimension by the others. */

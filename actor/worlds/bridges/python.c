@@ -593,7 +593,7 @@ static size_t figure_bytes(const struct rm_env *env)
     return sizeof(double) * env->spec->figures;
 }
 
-/* What an agent's part of an episode came to; values NULL: nothing is known of it. */
+/* Writes the figures of an agent's episode; values NULL: unknown. */
 static void take_figures(const struct rm_env *env, const struct rm_env_buffers *out, uint32_t w,
                          const void *values)
 {

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define SPIN_NS        30000          /* less than a wake-up takes; longer only heats */
-#define VAIN           15             /* waits without a spin after one that was in vain */
+#define VAIN           15             /* waits without a spin after a spin without an answer */
 #define LOOK_MS        1000           /* between signs of life of who waits */
 #define REPORT_BYTES   65536          /* what comes behind them is lost */
 #define STACKS_MS      1500           /* for a worker's own report */
@@ -466,7 +466,7 @@ int rm_python_worker_kill(struct rm_python_worker *w)
         kill(w->pid, SIGTERM);
     } else {
         kill(-w->pid, SIGKILL);
-        kill(w->pid, SIGKILL); /* it may not have come to a group of its own */
+        kill(w->pid, SIGKILL); /* it may not have made its own group yet */
     }
     while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
         ;

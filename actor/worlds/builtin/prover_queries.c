@@ -136,9 +136,8 @@ static uint32_t greatest_divisor(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Corruption number `number` of a side, in an order that is drawn: a step over the constants of the
- * domain that has no divisor in common with their number comes to each of them once. 0: there are
- * fewer. */
+/* Corruption number `number` of a side, in a drawn order: a step over the constants of the domain
+ * that is coprime to their number reaches each of them once. 0: there are fewer. */
 static rm_prover_atom corruption(const struct rm_prover_kb *kb, rm_prover_atom query,
                                  enum side side, uint32_t number, struct rm_rng *rng)
 {

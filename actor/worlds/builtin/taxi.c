@@ -1,7 +1,6 @@
 /* taxi: Gymnasium's Taxi-v4 (Dietterich 2000, "Hierarchical reinforcement learning with the MAXQ
- * value function decomposition"). A taxi in a 5 x 5 town with walls fetches a passenger from one of
- * four stands and brings them to another. In dry weather, and with passengers who know what they
- * want, Taxi-v3 is the same.
+ * value function decomposition"). A taxi in a 5 x 5 town with walls drives a passenger from one of
+ * four stands to another. Without rain and fickle passengers Taxi-v3 is the same.
  *
  * State: ((row * 5 + column) * 5 + passenger) * 4 + destination; passenger 4 is in the taxi.
  * Actions: 0 down, 1 up, 2 right, 3 left, 4 pick up, 5 drop off. -1 a step, +20 for the right
@@ -240,7 +239,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
         fill_fickle(table, rm_env_option(config, options, "fickle_probability"));
     const bool plain = !weather.rain && !fickle && max_steps == 200;
     struct rm_env *env = rm_tabular_create(
-        config, "taxi", "fetch a passenger and bring them where they want to go (Taxi-v4)", table,
+        config, "taxi", "fetch a passenger and drive to the destination (Taxi-v4)", table,
         max_steps, plain ? SOLVED : NAN, error, error_size);
     free(table);
     return env;

@@ -246,8 +246,8 @@ static void who_does_not_hold_is_named(void **state)
         struct rm_board_worker *turns;
         const char *why;
     } cases[] = {
-        {121, 121, actor, "did not come to the end of its turn within 121 s"},
-        {1801, 0, learner, "did not come to the end of its turn within 1801 s"},
+        {121, 121, actor, "did not finish its turn within 121 s"},
+        {1801, 0, learner, "did not finish its turn within 1801 s"},
     };
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -44,8 +44,9 @@ asan ubsan tsan: deps-test
 VALGRIND_WITHOUT := cuda/test_emulation_streams unit/actor/worlds/test_sandbox unit/daemon/test_child \
                     unit/daemon/test_heap unit/actor/worlds/test_world_trig
 VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
+VALGRIND_ONLY := $(or $(ONLY),unit/% memory/% cuda/%)
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
-                 $(filter $(BUILD)/tests/unit/% $(BUILD)/tests/memory/% $(BUILD)/tests/cuda/%,$(TEST_BINARIES)))
+                 $(filter $(VALGRIND_ONLY:%=$(BUILD)/tests/%),$(TEST_BINARIES)))
 valgrind: deps-memory
 	$(REMAKE) all tests
 	@BUILD=$(BUILD) RM_EMULATED_GUARD=0 RM_TEST_LITTLE=1 RM_TEST_STEPS=12000 RM_TEST_STRIDE=61 \
@@ -104,7 +105,7 @@ help:
 	@echo "make figures    README and docs from what bench, bench-peers and learn measured"
 	@echo "make models     model-check the shared-memory protocols"
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
-	@echo "make valgrind   those of units, memory and the emulated device under valgrind"
+	@echo "make valgrind   those of units, memory and the emulated device under valgrind (some: ONLY='unit/daemon/%')"
 	@echo "make lint       clang-format, cppcheck, clang-tidy, the order of the rooms, shellcheck"
 	@echo "make release-check   what a release has passed: lint, test, asan, tsan, valgrind (hours)"
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"

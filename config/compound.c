@@ -63,8 +63,7 @@ static void read_options(const struct rm_key *key, const json_t *value,
     {
         snprintf(path, sizeof(path), "%s.%s", key->path, name);
         if (!*name || strlen(name) >= RM_TEXT_MAX)
-            rm_find(findings, path, true, "the name of a world option has 1 to %d bytes",
-                    RM_TEXT_MAX - 1);
+            rm_find(findings, path, true, "a name here has 1 to %d bytes", RM_TEXT_MAX - 1);
     }
     json_t *options = plain(value);
     json_object_foreach_safe(options, next, name, member)
@@ -96,8 +95,10 @@ static json_t *schema_options(const struct rm_key *key)
 
 static void allowed_options(const struct rm_key *key, char *text, size_t bytes)
 {
-    (void)key;
-    snprintf(text, bytes, "numbers, booleans, texts and lists by name; the world knows which");
+    snprintf(text, bytes, "%s",
+             strcmp(key->path, "sweep") == 0
+                 ? "lists of values, and ranges, by key"
+                 : "numbers, booleans, texts and lists by name; the world knows which");
 }
 
 const struct rm_value_ops rm_options_ops = {read_options, write_options, schema_options,

@@ -402,6 +402,8 @@ struct rm_experiment {
         bool wait; /* actors wait for the recorder */
     } record;
 
+    char sweep[RM_OPTIONS_TEXT_MAX]; /* lists of values by key, as JSON; "" or "{}": one run */
+
     struct {
         double heartbeat_s;     /* a busy worker silent for longer is killed and respawned */
         double respawn_floor_s; /* least time between two starts of a worker */

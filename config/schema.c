@@ -534,6 +534,13 @@ const struct rm_key rm_keys[] = {
          "recorded, counted and reported. If true, they wait, and rows stay in their ring until "
          "they are on disk."),
 
+    COMPOUND("sweep", ANY, RM_KEY_OPTIONS, sweep, sweep, "{}",
+             "Runs instead of one: keys with a list of values each, or a range, `{\"seed\": "
+             "{\"from\": 1, \"to\": 20}, \"world.options.goal\": [[0, 0], [0, 1]]}`. "
+             "`ringctl run` makes a run of every combination, as many at a time as there are "
+             "cores, and prints a table at the end ([sweeps.md](sweeps.md)). If `seed` is not "
+             "among them, run number k has the seed plus k."),
+
     F64("supervisor.heartbeat_s", ANY, supervisor.heartbeat_s, 0.1, 86400, 30, "seconds",
         "A busy worker without a heartbeat for longer is killed and restarted."),
     F64("supervisor.respawn_floor_s", ANY, supervisor.respawn_floor_s, 0.01, 3600, 0.25, "seconds",

@@ -26,7 +26,7 @@ enum rm_key_type {
     RM_KEY_TEXT,     /* char[]; low and high bound its length in bytes */
     RM_KEY_NAME,     /* char[]; letters, digits, '.', '_' and '-': safe as a file name */
     RM_KEY_CHOICE,   /* char[]; one of `names` */
-    RM_KEY_OPTIONS,  /* world.options, evaluation.options: an object */
+    RM_KEY_OPTIONS,  /* world.options, evaluation.options, sweep: an object */
     RM_KEY_MAP,      /* policy.map: "independent", "shared" or a list of policy numbers */
     RM_KEY_LAYERS,   /* network.layers: a list of objects, see rm_layer_rows */
     RM_KEY_FROZEN,   /* policy.frozen: a list of objects */

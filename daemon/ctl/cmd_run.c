@@ -2,12 +2,14 @@
  * the exit code are then the daemon's without a process in between. */
 #include "daemon/ctl/command.h"
 
+#include "config/config.h"
 #include "daemon/ctl/exit_code.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DAEMON "ringmasterd"
@@ -30,10 +32,31 @@ static void beside(char *path, size_t size)
         path[0] = '\0';
 }
 
+/* Has the experiment a sweep? What is wrong with it the daemon says. */
+static bool sweeps(const struct rm_ctl_arguments *given, struct rm_experiment *experiment)
+{
+    struct rm_override overrides[RM_CTL_GIVEN_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < given->given_count; i++)
+        if (!strcmp(given->given[i].option->name, "set"))
+            overrides[count++].text = given->given[i].value;
+    return rm_config_load(experiment, given->argument[0], overrides, count, NULL) == 0 &&
+           strlen(experiment->sweep) > 2;
+}
+
 int rm_ctl_run(const struct rm_ctl_arguments *given)
 {
+    static struct rm_experiment experiment;
+    struct stat about;
     if (access(given->argument[0], R_OK))
         return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", given->argument[0], strerror(errno));
+    /* A pipe can be read once: the daemon reads it. */
+    if (stat(given->argument[0], &about) == 0 && S_ISREG(about.st_mode) &&
+        sweeps(given, &experiment))
+        return rm_ctl_sweep(given, &experiment);
+    if (rm_ctl_value(given, "jobs"))
+        return rm_ctl_complain(RM_CTL_USAGE, "--jobs is for experiments with a sweep; %s has none",
+                               given->argument[0]);
     char **line = calloc(2 * given->given_count + 5, sizeof *line);
     if (!line)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory for a command line");

@@ -32,6 +32,8 @@ static const struct rm_ctl_option run_options[] = {
     {"run-directory", "DIR", "Makes the run's directory below this one, not run.directory.",
      RM_COMPLETE_DIRECTORY, false},
     {"socket", "PATH", "Listens there instead of in the default place.", RM_COMPLETE_FILE, false},
+    {"jobs", "N", "With a sweep: makes so many runs at a time (default: one for each core).",
+     RM_COMPLETE_NOTHING, false},
     {"resume", NULL, "Goes on from the latest run's newest checkpoint, or fails.",
      RM_COMPLETE_NOTHING, false},
     {"fresh", NULL, "Starts a new run, even if a run could be resumed.", RM_COMPLETE_NOTHING,
@@ -187,7 +189,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
          "Replaces itself with the ringmasterd found beside it, which trains until the budget "
          "of steps is spent or until it is interrupted. Where the latest run of that name left a "
          "checkpoint and is not over, it goes on there. The exit code is then that of "
-         "ringmasterd(8).",
+         "ringmasterd(8). If the experiment has a sweep, makes a run of every combination of its "
+         "values instead, prints a table of them, and exits with 7 while one is missing.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = run_options,
      .run = rm_ctl_run},

@@ -98,6 +98,9 @@ int rm_ctl_main(int argc, char **argv);
 /* --- handlers, one file each; they print their own errors on stderr ----------------------------
  */
 int rm_ctl_run(const struct rm_ctl_arguments *given);
+/* The runs of an experiment with a sweep, instead of one. */
+struct rm_experiment;
+int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
 int rm_ctl_validate(const struct rm_ctl_arguments *given);
 int rm_ctl_schema(const struct rm_ctl_arguments *given);
 int rm_ctl_envs(const struct rm_ctl_arguments *given);

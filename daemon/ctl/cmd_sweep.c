@@ -1,0 +1,642 @@
+/* sweep: an experiment of experiments. `ringctl run` starts itself for each combination of the
+ * values in `sweep`, a few at a time, and prints a table of all runs at the end. What is finished
+ * is not run again; a run that was cut short goes on from its checkpoint. */
+#include "daemon/ctl/command.h"
+
+#include "config/config.h"
+#include "daemon/ctl/exit_code.h"
+#include "daemon/format.h"
+#include "daemon/table.h"
+#include "shm/base/plural.h"
+#include "shm/base/rng.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RUNS_MAX   10000u
+#define KEYS_MAX   16u
+#define JOBS_MAX   256u
+#define DRAWS      2000u /* of the bootstrap */
+#define RANGE_MOST 100000.0
+
+struct run {
+    char name[RM_TEXT_MAX];
+    size_t value[KEYS_MAX]; /* which of each key's values */
+    pid_t pid;
+    bool finished, failed;
+    double score, error, steps, seconds;
+};
+
+struct sweep {
+    const struct rm_ctl_arguments *given;
+    const struct rm_experiment *experiment;
+    char self[PATH_MAX], directory[PATH_MAX], folder[PATH_MAX];
+    size_t keys;
+    const char *key[KEYS_MAX];
+    json_t *sweep, *values[KEYS_MAX]; /* lists */
+    bool seeded;                      /* seed is among the keys */
+    size_t runs;
+    struct run *run;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number)
+{
+    stopped = number;
+}
+
+/* --- the runs --------------------------------------------------------------------------------- */
+
+/* The values of a key: a list, or those of a range. NULL: it is neither. */
+static json_t *list_of(json_t *value)
+{
+    double from, to, step = 1;
+    if (json_is_array(value) && json_array_size(value) > 0)
+        return json_incref(value);
+    if (!json_is_object(value) ||
+        json_unpack(value, "{s:F, s:F, s?F!}", "from", &from, "to", &to, "step", &step) < 0 ||
+        step <= 0 || to < from || (to - from) / step > RANGE_MOST)
+        return NULL;
+    json_t *list = json_array();
+    for (uint32_t i = 0; from + i * step <= to * (1 + 1e-12); i++) {
+        const double v = from + i * step;
+        json_array_append_new(list, v == floor(v) ? json_integer((json_int_t)v) : json_real(v));
+    }
+    return list;
+}
+
+static int read_keys(struct sweep *s)
+{
+    const char *key;
+    json_t *value;
+    s->runs = 1;
+    s->sweep = json_loads(s->experiment->sweep, 0, NULL);
+    json_object_foreach(s->sweep, key, value)
+    {
+        if (s->keys == KEYS_MAX)
+            return rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "sweep: more than %u keys", KEYS_MAX);
+        json_t *list = list_of(value);
+        if (!list)
+            return rm_ctl_complain(RM_CTL_BAD_CONFIGURATION,
+                                   "sweep: %s should be a list of values that is not empty, or a "
+                                   "range {\"from\": 1, \"to\": 20}, perhaps with a \"step\"",
+                                   key);
+        s->seeded |= strcmp(key, "seed") == 0;
+        s->key[s->keys] = key;
+        s->values[s->keys++] = list;
+        if (s->runs > RUNS_MAX / json_array_size(list))
+            return rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "sweep: more than %u runs", RUNS_MAX);
+        s->runs *= json_array_size(list);
+    }
+    s->run = calloc(s->runs, sizeof *s->run);
+    return s->run ? 0 : rm_ctl_complain(RM_CTL_FAILED, "sweep: no memory");
+}
+
+static char *text_of(const json_t *value)
+{
+    return json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+}
+
+/* The settings of a run, "KEY=VALUE", after those of the command line; each to be freed. */
+static size_t settings_of(const struct sweep *s, size_t number, char **setting)
+{
+    const struct run *run = &s->run[number];
+    size_t n = 0;
+    for (size_t k = 0; k < s->keys; k++) {
+        char *value = text_of(json_array_get(s->values[k], run->value[k]));
+        if (asprintf(&setting[n], "%s=%s", s->key[k], value ? value : "null") >= 0)
+            n++;
+        free(value);
+    }
+    if (!s->seeded &&
+        asprintf(&setting[n], "seed=%llu", (unsigned long long)(s->experiment->seed + number)) >= 0)
+        n++;
+    if (asprintf(&setting[n], "sweep={}") >= 0)
+        n++;
+    return n;
+}
+
+static int load(const struct sweep *s, size_t number, struct rm_experiment *experiment,
+                struct rm_error *error)
+{
+    struct rm_override overrides[RM_CTL_GIVEN_MAX + KEYS_MAX + 2];
+    char *setting[KEYS_MAX + 2];
+    size_t count = 0;
+    const size_t n = settings_of(s, number, setting);
+    for (size_t i = 0; i < s->given->given_count; i++)
+        if (!strcmp(s->given->given[i].option->name, "set"))
+            overrides[count++].text = s->given->given[i].value;
+    for (size_t i = 0; i < n; i++)
+        overrides[count++].text = setting[i];
+    const int rc = rm_config_load(experiment, s->given->argument[0], overrides, count, error);
+    for (size_t i = 0; i < n; i++)
+        free(setting[i]);
+    return rc;
+}
+
+/* All combinations, the last key first; each must be an experiment. */
+static int make_runs(struct sweep *s)
+{
+    static struct rm_experiment experiment;
+    const char *name = rm_ctl_value(s->given, "name");
+    for (size_t i = 0; i < s->runs; i++) {
+        struct run *run = &s->run[i];
+        struct rm_error error = {""};
+        size_t left = i;
+        for (size_t k = s->keys; k-- > 0;) {
+            run->value[k] = left % json_array_size(s->values[k]);
+            left /= json_array_size(s->values[k]);
+        }
+        snprintf(run->name, sizeof run->name, "%.40s.%03zu", name ? name : s->experiment->name, i);
+        if (load(s, i, &experiment, &error) < 0)
+            return rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "run %zu of the sweep: %s", i,
+                                   error.text);
+    }
+    return 0;
+}
+
+/* --- what is there ---------------------------------------------------------------------------- */
+
+static double number_at(const json_t *object, const char *section, const char *key)
+{
+    const json_t *value = json_object_get(object, section);
+    value = key ? json_object_get(value, key) : value;
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/* Reads the result of a run. False: it is not finished. */
+static bool read_result(const struct sweep *s, struct run *run)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s/latest/summary.json", s->directory, run->name);
+    json_t *summary = json_load_file(path, 0, NULL);
+    const bool finished = json_is_true(json_object_get(summary, "finished"));
+    if (finished) {
+        run->score = number_at(summary, "evaluation", "mean");
+        run->error = number_at(summary, "evaluation", "stderr");
+        if (isnan(run->score))
+            run->score = number_at(summary, "score", "last");
+        run->steps = number_at(summary, "progress", "steps");
+        run->seconds = number_at(summary, "trained_s", NULL);
+    }
+    json_decref(summary);
+    return run->finished = finished;
+}
+
+/* Has the run that is there the values of this one? */
+static int check_values(const struct sweep *s, size_t number)
+{
+    static struct rm_experiment there, here;
+    char path[2 * PATH_MAX];
+    struct rm_error error = {""};
+    snprintf(path, sizeof path, "%s/%s/latest/config.json", s->directory, s->run[number].name);
+    if (access(path, R_OK) < 0)
+        return 0;
+    if (rm_config_load(&there, path, NULL, 0, &error) < 0 || load(s, number, &here, &error) < 0)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    bool same = there.seed == here.seed;
+    for (size_t k = 0; same && k < s->keys; k++) {
+        json_t *a = rm_config_get(&there, s->key[k], NULL),
+               *b = rm_config_get(&here, s->key[k], NULL);
+        same = json_equal(a, b);
+        json_decref(a);
+        json_decref(b);
+    }
+    return same ? 0
+                : rm_ctl_complain(RM_CTL_FAILED,
+                                  "%s/%s is a run with other values than the sweep's number %zu: "
+                                  "use another --name, or --fresh",
+                                  s->directory, s->run[number].name, number);
+}
+
+/* --- running them ----------------------------------------------------------------------------- */
+
+static void become_run(const struct sweep *s, size_t number, pid_t parent)
+{
+    char *line[2 * RM_CTL_GIVEN_MAX + 2 * KEYS_MAX + 16], *setting[KEYS_MAX + 2];
+    char path[2 * PATH_MAX];
+    size_t n = 0;
+    line[n++] = (char *)"ringctl";
+    line[n++] = (char *)"run";
+    for (size_t i = 0; i < s->given->given_count; i++) {
+        if (strcmp(s->given->given[i].option->name, "set") != 0)
+            continue;
+        line[n++] = (char *)"--set";
+        line[n++] = (char *)s->given->given[i].value;
+    }
+    const size_t settings = settings_of(s, number, setting);
+    for (size_t i = 0; i < settings; i++) {
+        line[n++] = (char *)"--set";
+        line[n++] = setting[i];
+    }
+    line[n++] = (char *)"--name";
+    line[n++] = s->run[number].name;
+    line[n++] = (char *)"--run-directory";
+    line[n++] = (char *)s->directory;
+    if (rm_ctl_flag(s->given, "fresh"))
+        line[n++] = (char *)"--fresh";
+    line[n++] = (char *)s->given->argument[0];
+    line[n] = NULL;
+    /* If the sweep is killed, its runs stop in good order, with a checkpoint. */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    snprintf(path, sizeof path, "%s/%03zu.log", s->folder, number);
+    const int out = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (getppid() == parent && out >= 0 && in >= 0) {
+        dup2(in, 0);
+        dup2(out, 1);
+        dup2(out, 2);
+        execv(s->self, line);
+    }
+    _exit(127);
+}
+
+static void start(struct sweep *s, size_t number)
+{
+    const pid_t parent = getpid();
+    struct run *run = &s->run[number];
+    fflush(NULL);
+    run->pid = fork();
+    if (run->pid == 0)
+        become_run(s, number, parent);
+    run->failed = run->pid < 0;
+}
+
+static void note_end(struct sweep *s, pid_t pid, int status, size_t *left)
+{
+    for (size_t i = 0; i < s->runs; i++) {
+        struct run *run = &s->run[i];
+        if (run->pid != pid)
+            continue;
+        run->pid = 0;
+        if (read_result(s, run))
+            printf("%s: %s\n", run->name, rm_format_number(run->score).s);
+        else if (!stopped) {
+            run->failed = true;
+            printf("%s failed, code %d: %s/%03zu.log says why\n", run->name,
+                   WIFEXITED(status) ? WEXITSTATUS(status) : -1, s->folder, i);
+        }
+        fflush(stdout);
+        --*left;
+    }
+}
+
+/* Makes the runs that are not finished. */
+static void run_all(struct sweep *s, size_t jobs)
+{
+    size_t next = 0, running = 0;
+    bool told = false;
+    while (running > 0 || (!stopped && next < s->runs)) {
+        if (stopped && !told) {
+            for (size_t i = 0; i < s->runs; i++)
+                if (s->run[i].pid > 0)
+                    kill(s->run[i].pid, SIGTERM);
+            told = true;
+        }
+        if (!stopped && running < jobs && next < s->runs) {
+            if (!s->run[next].finished) {
+                start(s, next);
+                running += !s->run[next].failed;
+            }
+            next++;
+            continue;
+        }
+        int status;
+        const pid_t pid = waitpid(-1, &status, 0);
+        if (pid > 0)
+            note_end(s, pid, status, &running);
+        else if (errno == ECHILD)
+            break;
+    }
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Mean of the middle half of sorted numbers; those at its ends count in part. */
+static double middle_mean(const double *sorted, size_t n)
+{
+    const double cut = (double)n / 4;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double from = fmax((double)i, cut), to = fmin((double)i + 1, (double)n - cut);
+        if (to > from)
+            sum += sorted[i] * (to - from);
+    }
+    return sum / ((double)n - 2 * cut);
+}
+
+struct outcome {
+    size_t runs;
+    double mean, middle, low, high; /* middle's interval of 95 %, NAN with fewer than 2 runs */
+};
+
+/* Percentiles of the interquartile means of samples that are drawn with replacement. */
+static void find_interval(const double *score, struct outcome *out)
+{
+    struct rm_rng rng = rm_rng_at(1, RM_STREAM_EVALUATE, 0, 0);
+    double *drawn = calloc(out->runs + DRAWS, sizeof *drawn), *middle = drawn + out->runs;
+    for (uint32_t k = 0; drawn && k < DRAWS; k++) {
+        for (size_t i = 0; i < out->runs; i++)
+            drawn[i] = score[rm_rng_u32(&rng) % out->runs];
+        qsort(drawn, out->runs, sizeof *drawn, by_value);
+        middle[k] = middle_mean(drawn, out->runs);
+    }
+    if (drawn) {
+        qsort(middle, DRAWS, sizeof *middle, by_value);
+        out->low = middle[DRAWS / 40];
+        out->high = middle[DRAWS - 1 - DRAWS / 40];
+    }
+    free(drawn);
+}
+
+/* Of the finished runs that differ from run `of` in the seed alone; of all runs if it is SIZE_MAX.
+ */
+static struct outcome outcome_of(const struct sweep *s, size_t of)
+{
+    struct outcome out = {.mean = NAN, .middle = NAN, .low = NAN, .high = NAN};
+    double *score = calloc(s->runs, sizeof *score), sum = 0;
+    for (size_t i = 0; score && i < s->runs; i++) {
+        bool counts = s->run[i].finished && !isnan(s->run[i].score);
+        for (size_t k = 0; of != SIZE_MAX && k < s->keys; k++)
+            counts &= strcmp(s->key[k], "seed") == 0 || s->run[i].value[k] == s->run[of].value[k];
+        if (counts)
+            sum += score[out.runs++] = s->run[i].score;
+    }
+    if (out.runs) {
+        qsort(score, out.runs, sizeof *score, by_value);
+        out.mean = sum / (double)out.runs;
+        out.middle = middle_mean(score, out.runs);
+    }
+    if (out.runs > 1)
+        find_interval(score, &out);
+    free(score);
+    return out;
+}
+
+static void cell_number(struct rm_table *table, double value)
+{
+    if (isnan(value))
+        rm_table_cell(table, "-");
+    else
+        rm_table_cell(table, "%s", rm_format_number(value).s);
+}
+
+static void cell_outcome(struct rm_table *table, const struct outcome *out)
+{
+    rm_table_cell(table, "%zu", out->runs);
+    cell_number(table, out->mean);
+    cell_number(table, out->middle);
+    cell_number(table, out->low);
+    cell_number(table, out->high);
+}
+
+static void cell_value(const struct sweep *s, struct rm_table *table, size_t number, size_t k)
+{
+    char *text = text_of(json_array_get(s->values[k], s->run[number].value[k]));
+    rm_table_cell(table, "%s", text ? text : "");
+    free(text);
+}
+
+static void print_runs(const struct sweep *s, const struct rm_style *style)
+{
+    struct rm_column columns[KEYS_MAX + 5] = {{"RUN", true, 0}};
+    size_t n = 1;
+    struct rm_table table;
+    for (size_t k = 0; k < s->keys; k++)
+        columns[n++] = (struct rm_column){s->key[k], true, 0};
+    columns[n++] = (struct rm_column){"SCORE", false, 0};
+    columns[n++] = (struct rm_column){"ERROR", false, 1};
+    columns[n++] = (struct rm_column){"STEPS", false, 2};
+    columns[n++] = (struct rm_column){"SECONDS", false, 3};
+    rm_table_begin(&table, columns, n);
+    for (size_t i = 0; i < s->runs; i++) {
+        const struct run *run = &s->run[i];
+        rm_table_cell(&table, "%s", run->name);
+        for (size_t k = 0; k < s->keys; k++)
+            cell_value(s, &table, i, k);
+        cell_number(&table, run->finished ? run->score : (double)NAN);
+        cell_number(&table, run->finished ? run->error : (double)NAN);
+        cell_number(&table, run->finished ? run->steps : (double)NAN);
+        cell_number(&table, run->finished ? run->seconds : (double)NAN);
+    }
+    putchar('\n');
+    rm_table_end(&table, stdout, style);
+}
+
+/* Of all runs, and of those over seeds for each combination of the other keys. */
+static void print_outcomes(const struct sweep *s, const struct rm_style *style)
+{
+    struct rm_column columns[KEYS_MAX + 6];
+    size_t n = 0, places[KEYS_MAX], others = 0;
+    struct rm_table table;
+    for (size_t k = 0; k < s->keys; k++)
+        if (strcmp(s->key[k], "seed") != 0 && s->seeded) {
+            places[others++] = k;
+            columns[n++] = (struct rm_column){s->key[k], true, 0};
+        }
+    static const char *const titles[] = {"RUNS", "MEAN", "IQM", "FROM", "TO"};
+    for (size_t t = 0; t < sizeof titles / sizeof titles[0]; t++)
+        columns[n++] = (struct rm_column){titles[t], false, 0};
+    rm_table_begin(&table, columns, n);
+    for (size_t i = 0; others && i < s->runs; i++) {
+        bool first = true; /* of its combination */
+        for (size_t k = 0; k < s->keys; k++)
+            first &= strcmp(s->key[k], "seed") != 0 || s->run[i].value[k] == 0;
+        if (!first)
+            continue;
+        for (size_t k = 0; k < others; k++)
+            cell_value(s, &table, i, places[k]);
+        const struct outcome out = outcome_of(s, i);
+        cell_outcome(&table, &out);
+    }
+    const struct outcome all = outcome_of(s, SIZE_MAX);
+    for (size_t k = 0; k < others; k++)
+        rm_table_cell(&table, k ? "" : "all");
+    cell_outcome(&table, &all);
+    putchar('\n');
+    rm_table_end(&table, stdout, style);
+}
+
+static void put_csv(FILE *out, double value)
+{
+    if (isnan(value))
+        fputc(',', out);
+    else
+        fprintf(out, ",%.10g", value);
+}
+
+static int write_table(const struct sweep *s)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/table.csv", s->folder);
+    FILE *out = fopen(path, "we");
+    if (!out)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno));
+    fputs("run", out);
+    for (size_t k = 0; k < s->keys; k++)
+        fprintf(out, ",%s", s->key[k]);
+    fputs(",score,error,steps,seconds\n", out);
+    for (size_t i = 0; i < s->runs; i++) {
+        const struct run *run = &s->run[i];
+        fputs(run->name, out);
+        for (size_t k = 0; k < s->keys; k++) {
+            char *text = text_of(json_array_get(s->values[k], run->value[k]));
+            fputs(",\"", out);
+            for (const char *c = text; c && *c; c++)
+                fputs(*c == '"' ? "\"\"" : (char[2]){*c, 0}, out);
+            fputc('"', out);
+            free(text);
+        }
+        put_csv(out, run->finished ? run->score : (double)NAN);
+        put_csv(out, run->finished ? run->error : (double)NAN);
+        put_csv(out, run->finished ? run->steps : (double)NAN);
+        put_csv(out, run->finished ? run->seconds : (double)NAN);
+        fputc('\n', out);
+    }
+    return fclose(out) == 0 ? 0 : rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno));
+}
+
+/* A curve of each run and their mean, over steps; nothing without matplotlib. */
+static const char plot_program[] =
+    "import csv, sys\n"
+    "try:\n"
+    "    import matplotlib\n"
+    "except ImportError:\n"
+    "    sys.exit(1)\n"
+    "matplotlib.use('Agg')\n"
+    "import matplotlib.pyplot as plot\n"
+    "directory, folder = sys.argv[1:]\n"
+    "curves = []\n"
+    "for run in csv.DictReader(open(folder + '/table.csv')):\n"
+    "    if run['score']:\n"
+    "        rows = csv.DictReader(open(f\"{directory}/{run['run']}/latest/metrics.csv\"))\n"
+    "        curve = [(float(r['steps']), float(r['score_last'])) for r in rows if "
+    "r['score_last']]\n"
+    "        curves += [curve] if curve else []\n"
+    "for curve in curves:\n"
+    "    plot.plot(*zip(*curve), color='tab:blue', alpha=.2, linewidth=.8)\n"
+    "end = min((c[-1][0] for c in curves), default=0)\n"
+    "def at(curve, x):\n"
+    "    before = [y for s, y in curve if s <= x]\n"
+    "    return before[-1] if before else curve[0][1]\n"
+    "xs = [end * i / 200 for i in range(1, 201)]\n"
+    "if curves:\n"
+    "    plot.plot(xs, [sum(at(c, x) for c in curves) / len(curves) for x in xs], color='black')\n"
+    "plot.xlabel('steps')\n"
+    "plot.ylabel('score, mean of the latest 100 episodes')\n"
+    "plot.savefig(folder + '/curves.png', dpi=120)\n";
+
+static bool draw(const struct sweep *s)
+{
+    int status = -1;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execlp("python3", "python3", "-c", plot_program, s->directory, s->folder, (char *)NULL);
+        _exit(127);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static size_t jobs_of(const struct rm_ctl_arguments *given)
+{
+    const char *text = rm_ctl_value(given, "jobs");
+    cpu_set_t allowed;
+    char *end;
+    if (!text)
+        return sched_getaffinity(0, sizeof allowed, &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);
+    const unsigned long jobs = strtoul(text, &end, 10);
+    return *text == '-' || end == text || *end || jobs < 1 || jobs > JOBS_MAX ? 0 : jobs;
+}
+
+static int prepare(struct sweep *s)
+{
+    const char *directory = rm_ctl_value(s->given, "run-directory");
+    const char *name = rm_ctl_value(s->given, "name");
+    const ssize_t n = readlink("/proc/self/exe", s->self, sizeof s->self - 1);
+    if (n <= 0)
+        return rm_ctl_complain(RM_CTL_FAILED, "/proc/self/exe: %s", strerror(errno));
+    for (int i = 0; i < 2; i++)
+        if (rm_ctl_value(s->given, i ? "socket" : "resume"))
+            return rm_ctl_complain(RM_CTL_USAGE, "--%s is for one run, and %s has a sweep",
+                                   i ? "socket" : "resume", s->given->argument[0]);
+    snprintf(s->directory, sizeof s->directory, "%s",
+             directory ? directory : s->experiment->run.directory);
+    if ((size_t)snprintf(s->folder, sizeof s->folder, "%.3000s/%.40s.sweep", s->directory,
+                         name ? name : s->experiment->name) >= sizeof s->folder)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: the path is too long", s->directory);
+    int rc = read_keys(s);
+    if (rc == 0)
+        rc = make_runs(s);
+    for (size_t i = 0; rc == 0 && !rm_ctl_flag(s->given, "fresh") && i < s->runs; i++) {
+        rc = check_values(s, i);
+        (void)read_result(s, &s->run[i]);
+    }
+    if (rc == 0 && ((mkdir(s->directory, 0750) < 0 && errno != EEXIST) ||
+                    (mkdir(s->folder, 0750) < 0 && errno != EEXIST)))
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", s->folder, strerror(errno));
+    return rc;
+}
+
+static int finish(const struct sweep *s)
+{
+    const struct rm_style style = rm_style_of(stdout);
+    size_t failed = 0;
+    for (size_t i = 0; i < s->runs; i++)
+        failed += !s->run[i].finished;
+    print_runs(s, &style);
+    print_outcomes(s, &style);
+    if (write_table(s))
+        return RM_CTL_FAILED;
+    printf("\n%s/table.csv%s\n", s->folder, !stopped && draw(s) ? " and curves.png" : "");
+    if (failed)
+        printf("%zu of %zu %s not finished; the same command goes on with them\n", failed, s->runs,
+               rm_plural(s->runs, "run is", "runs are"));
+    return failed ? RM_CTL_FAILED : RM_CTL_OK;
+}
+
+int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment)
+{
+    static struct sweep s;
+    s.given = given;
+    s.experiment = experiment;
+    const size_t jobs = jobs_of(given);
+    if (!jobs)
+        return rm_ctl_complain(RM_CTL_USAGE, "--jobs should be a number from 1 to %u", JOBS_MAX);
+    int code = prepare(&s);
+    if (code == 0) {
+        const struct sigaction action = {.sa_handler = on_stop};
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        printf("%zu %s, %zu at a time, below %s\n", s.runs, rm_plural(s.runs, "run", "runs"),
+               jobs < s.runs ? jobs : s.runs, s.directory);
+        fflush(stdout);
+        run_all(&s, jobs);
+        code = finish(&s);
+    }
+    for (size_t k = 0; k < s.keys; k++)
+        json_decref(s.values[k]);
+    json_decref(s.sweep);
+    free(s.run);
+    return code;
+}

@@ -42,8 +42,8 @@ struct show {
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
-/* As many bytes as there are, at most `bytes`. */
-static size_t take(int fd, void *to, size_t bytes)
+/* Reads `bytes` bytes, or fewer if the input ends. Returns their number. */
+static size_t read_up_to(int fd, void *to, size_t bytes)
 {
     size_t got = 0;
     while (got < bytes) {
@@ -61,7 +61,7 @@ static size_t take(int fd, void *to, size_t bytes)
 static int refused_early(struct show *s, int fd, size_t got, struct rm_error *error)
 {
     memcpy(s->text, &s->head, got);
-    got += take(fd, s->text + got, RM_PLAYER_TEXT_MAX - got);
+    got += read_up_to(fd, s->text + got, RM_PLAYER_TEXT_MAX - got);
     s->text[got] = '\0';
     json_t *words = json_loads(s->text, 0, NULL);
     const char *why = json_string_value(json_object_get(words, "error"));
@@ -75,7 +75,7 @@ static int refused_early(struct show *s, int fd, size_t got, struct rm_error *er
 static int take_frame(struct show *s, int fd, struct rm_error *error)
 {
     struct rm_player_head *h = &s->head;
-    const size_t got = take(fd, h, sizeof *h);
+    const size_t got = read_up_to(fd, h, sizeof *h);
     if (got == 0)
         return 0;
     if (got < sizeof *h || h->magic != RM_PLAYER_MAGIC)
@@ -92,7 +92,8 @@ static int take_frame(struct show *s, int fd, struct rm_error *error)
         s->rgb = more;
         s->rgb_bytes = bytes;
     }
-    if (take(fd, s->text, h->text_bytes) < h->text_bytes || take(fd, s->rgb, bytes) < bytes)
+    if (read_up_to(fd, s->text, h->text_bytes) < h->text_bytes ||
+        read_up_to(fd, s->rgb, bytes) < bytes)
         return rm_fail(error, -EPROTO, "a frame that is cut short");
     s->text[h->text_bytes] = '\0';
     rm_utf8_repair(s->text);

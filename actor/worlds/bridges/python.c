@@ -192,7 +192,8 @@ static char *cut_line(char *text)
     return end + 1;
 }
 
-static void tell(const char *what, char *lines)
+/* Prints an error and the lines that explain it. */
+static void print_error(const char *what, char *lines)
 {
     fprintf(stderr, RM_SAID_ERROR "%s\n", what);
     for (char *rest = NULL, *line = strtok_r(lines, "\n", &rest); line;
@@ -237,7 +238,7 @@ static void lose(struct rm_env *env, struct share *share, int rc)
     place_of(env, share, where, sizeof where);
     end_worker(share, rc, sentence, sizeof sentence, lines, sizeof lines);
     snprintf(what, sizeof what, "%s: %s", where, sentence);
-    tell(what, lines);
+    print_error(what, lines);
     snprintf(env->error, sizeof env->error, "%s", what);
     share->lost = true;
 }

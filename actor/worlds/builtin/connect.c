@@ -148,7 +148,7 @@ static uint32_t result_of(const struct rm_env *env, const struct rm_connect_game
 }
 
 /* Observation, mask, reward and flags of one agent, who plays `player`, for every world. */
-static void give(struct rm_env *env, uint32_t player, const struct rm_env_buffers *out)
+static void write_rows(struct rm_env *env, uint32_t player, const struct rm_env_buffers *out)
 {
     const uint32_t cells = env->rows * env->columns;
     for (uint32_t w = 0; w < env->batch.worlds; w++) {
@@ -175,7 +175,7 @@ static int reset(struct rm_env *env, const struct rm_env_buffers *out)
 {
     for (uint32_t w = 0; w < env->batch.worlds; w++)
         begin(env, w, 0);
-    give(env, env->second, &out[0]);
+    write_rows(env, env->second, &out[0]);
     return 0;
 }
 
@@ -211,7 +211,7 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
         else if (next == 0 && game->over)
             game->last = 1;
     }
-    give(env, env->opponent ? env->second : next, &out[next]);
+    write_rows(env, env->opponent ? env->second : next, &out[next]);
     return 0;
 }
 

@@ -317,8 +317,8 @@ static void find_why(struct rm_env *env, term_t again, char *text, size_t size)
     }
 }
 
-/* Counts an error and tells it. false: there were too many. */
-static bool tell(struct rm_env *env, uint32_t w, const int32_t *action, term_t again)
+/* Counts and prints an error. false: there were too many. */
+static bool report_error(struct rm_env *env, uint32_t w, const int32_t *action, term_t again)
 {
     const struct world *world = &env->world[w];
     char why[WHY_TEXT], chosen[32] = "", where[WHY_TEXT + 256];
@@ -379,7 +379,7 @@ static int begin(struct rm_env *env, uint32_t w, void *obs)
         if (!well)
             told = PL_put_int64(a, rand_of(env, w)) &&
                    PL_cons_functor(again, PL_new_functor(PL_new_atom("begin"), 1), a) &&
-                   tell(env, w, NULL, again);
+                   report_error(env, w, NULL, again);
         PL_discard_foreign_frame(frame);
         if (well || !told)
             return well;
@@ -455,7 +455,7 @@ static int play(struct rm_env *env, uint32_t w, int32_t action, void *obs, float
         told = PL_recorded(world->turn, pair) && PL_get_arg(1, pair, a) &&
                PL_get_arg(2, pair, list) && pick(list, action, a + 1) &&
                PL_cons_functor(again, PL_new_functor(PL_new_atom("turn"), 2), a, a + 1) &&
-               tell(env, w, &action, again);
+               report_error(env, w, &action, again);
         memset(obs, 0, sizeof(uint32_t) * env->numbers);
         flags = RM_ENV_TRUNCATED | RM_ENV_VOID;
         *reward = 0;

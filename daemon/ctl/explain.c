@@ -73,7 +73,7 @@ static int parse_rows(struct rows *rows, const char *csv)
     rows->columns = commas(csv, first) + 1;
     rows->text = strndup(csv, (size_t)(first - csv));
     rows->names = malloc(rows->columns * sizeof *rows->names);
-    rows->values = malloc((lines + 1) * rows->columns * sizeof *rows->values);
+    rows->values = calloc((lines + 1) * rows->columns, sizeof *rows->values);
     if (!rows->text || !rows->names || !rows->values)
         return -ENOMEM;
     char *rest = NULL;
@@ -207,6 +207,8 @@ static int find_window(struct window *w, const struct rows *rows, struct rm_erro
 {
     const double *row = rows->values;
     size_t last = 0, first;
+    if (!rows->count)
+        return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
     w->rows = rows;
     for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */
         if (value(rows, row + i * rows->columns, "steps") >
@@ -382,15 +384,42 @@ static void load_of_processes(struct rm_explained *x, double steps)
     set_looks_aside(&x->load, turns, sleeps);
 }
 
+/* Mean share of the time that duties of this role sleep; 0: there is none. */
+static double asleep(const struct rm_explained *x, enum rm_role role)
+{
+    double sum = 0, count = 0;
+    for (uint32_t i = 0; i < x->duties; i++)
+        if (x->duty[i].role == role) {
+            sum += x->duty[i].phase[RM_PHASE_WAITING] / x->duty[i].wall_s;
+            count++;
+        }
+    return count > 0 ? sum / count : 0;
+}
+
+/* Time without a core, as far as it costs speed: that of a duty which sleeps most of the time costs
+ * little, unless the other side waits for it. */
+static double costly_delay_s(const struct rm_explained *x)
+{
+    const double actors = asleep(x, RM_ROLE_ACTOR), learners = asleep(x, RM_ROLE_LEARNER);
+    double sum = 0;
+    for (uint32_t i = 0; i < x->duties; i++) {
+        const struct rm_explained_duty *d = &x->duty[i];
+        const double awaited = d->role == RM_ROLE_ACTOR     ? learners
+                               : d->role == RM_ROLE_LEARNER ? actors
+                                                            : 0;
+        sum += d->no_core * fmax(1 - d->phase[RM_PHASE_WAITING] / d->wall_s, awaited);
+    }
+    return sum;
+}
+
 static void read_load(struct rm_explained *x, const struct window *w)
 {
     struct rm_load *l = &x->load;
-    double cpu = 0, paused = 0, held = 0, no_core = 0;
+    double cpu = 0, paused = 0, held = 0;
     *l = (struct rm_load){.experiment = x->experiment};
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_explained_duty *d = &x->duty[i];
         cpu += d->cpu;
-        no_core += d->no_core;
         paused = fmax(paused, d->wait[RM_WAIT_PAUSE]);
         held = fmax(held, d->wait[RM_WAIT_CHECKPOINT] + d->phase[RM_PHASE_CHECKPOINT]);
     }
@@ -412,7 +441,7 @@ static void read_load(struct rm_explained *x, const struct window *w)
     other = fmax(0, other) + (isfinite(steal_s) ? steal_s : 0);
     l->around = fmin(other / x->window_s, l->cores * 15 / 16);
     /* What others take does not matter to a run that hardly ever waits for a core: they yield. */
-    l->other = l->around * fmin(1, no_core / (YIELDS * other + 1e-9));
+    l->other = l->around * fmin(1, costly_delay_s(x) / (YIELDS * other + 1e-9));
     l->held = fmin(0.9, held / x->window_s);
 }
 
@@ -578,7 +607,7 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
                     const json_t *now, struct rm_error *error)
 {
     struct rows rows;
-    struct window w;
+    struct window w = {.rows = &rows};
     memset(x, 0, sizeof *x);
     x->experiment = experiment;
     int rc = parse_rows(&rows, csv);

@@ -456,6 +456,16 @@ static void what_it_does_not_know_is_refused(void **state)
     assert_int_equal(rm_explain_rows(&x, experiment_of(text), "time_s,steps\n1,2\n", NULL, &error),
                      -EAGAIN);
     rm_explained_free(&x);
+    static const char *const empty[] = {"",
+                                        "\n",
+                                        "time_s,steps\n",
+                                        "time_s,steps\n1,2",
+                                        ",,\n1,2,3\n",
+                                        "time_s,steps\n1,2,3\n\n4\n"};
+    for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
+        assert_true(rm_explain_rows(&x, experiment_of(text), empty[i], NULL, &error) < 0);
+        rm_explained_free(&x);
+    }
 }
 
 int main(void)

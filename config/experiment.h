@@ -131,7 +131,7 @@ struct rm_layer_config {
     double rate;          /* dropout: probability of zero in training */
 };
 
-/* How the inputs of a network become what its layers read. */
+/* How a network's inputs become the input of its layers. */
 enum rm_combine {
     RM_COMBINE_CONCAT = 0, /* their numbers side by side */
     RM_COMBINE_TOKENS,     /* their tokens one after another */
@@ -191,7 +191,7 @@ struct rm_world_config {
     char *description;
 };
 
-/* What a world is of: the key that says so, and its value. */
+/* The key that names a world's source, and its value. */
 struct rm_world_source {
     const char *key, *value;
 };
@@ -207,9 +207,9 @@ static inline struct rm_world_source rm_world_source(const struct rm_world_confi
 #define RM_STAGES_MAX     32
 #define RM_STAGE_NAME_MAX 128 /* of a figure, or of a figure and one of its words */
 
-/* When a stage of the curriculum is over: by the mean of a figure. */
+/* The end of a stage of the curriculum, by the mean of a figure. */
 struct rm_stage_rule {
-    uint32_t over; /* of so many episodes, or a few more; 0: there is no rule */
+    uint32_t over; /* the mean is over at least this many episodes; 0: there is no rule */
     bool high;     /* the mean is at least (back: above) the bound; else at most (back: below) */
     double bound;
     char figure[RM_STAGE_NAME_MAX]; /* "return", "length", a figure of the world, or FIGURE.WORD */
@@ -440,19 +440,19 @@ struct rm_experiment {
     } debug;
 };
 
-/* Are the rows of its actors recorded? */
+/* Does the experiment record its actors' rows? */
 static inline bool rm_experiment_records(const struct rm_experiment *e)
 {
     return e->record.directory[0];
 }
 
-/* Is the code of its worlds somebody's: of a shared object, in Python or in Prolog? */
+/* Is the code of its worlds foreign: in a shared object, in Python or in Prolog? */
 static inline bool rm_experiment_is_foreign(const struct rm_experiment *e)
 {
     return e->world.library[0] || e->world.python[0] || e->world.prolog[0];
 }
 
-/* Do the processes that step its worlds run somebody's code themselves? */
+/* Do the processes that step its worlds run foreign code themselves? */
 static inline bool rm_experiment_loads(const struct rm_experiment *e)
 {
     return e->world.library[0] || e->world.prolog[0];

@@ -177,6 +177,12 @@ static const struct rm_ctl_option logs_options[] = {
     END,
 };
 
+static const struct rm_ctl_option report_options[] = {
+    {"output", "FILE", "Writes the page there (-o; default report.html).", RM_COMPLETE_FILE, false},
+    {"plots", "DIR", "Writes each plot there as well, as SVG.", RM_COMPLETE_DIRECTORY, false},
+    END,
+};
+
 #define NAME_ARGUMENT                                                                              \
     {                                                                                              \
         "NAME", true, RM_COMPLETE_NAME                                                             \
@@ -363,6 +369,16 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_events},
+    {.name = "report",
+     .summary = "write a page about runs that opens anywhere",
+     .text = "A RUN is a run's directory, an experiment's file (its latest run), or the name of a "
+             "running experiment. The page needs neither network nor scripts: learning curves, "
+             "where the time went, settings, what happened, and how to run it again. Runs of one "
+             "name count as seeds of one experiment: their interquartile mean is drawn with its "
+             "interval of 95 % by bootstrap over seeds.",
+     .arguments = {{"RUN...", false, RM_COMPLETE_DIRECTORY}},
+     .options = report_options,
+     .run = rm_ctl_report},
     {.name = "logs",
      .summary = "print the log of a run",
      .text = "Prints log.txt of the run's directory: the journal of the run, and what its workers "

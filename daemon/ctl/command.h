@@ -33,10 +33,11 @@ struct rm_ctl_option {
 };
 
 #define RM_CTL_ARGUMENTS_MAX 2
+#define RM_CTL_REST_MAX      64
 #define RM_CTL_GIVEN_MAX     256
 
 struct rm_ctl_argument {
-    const char *name; /* "NAME" */
+    const char *name; /* "NAME"; "RUN..." may be given again, as the only one of its command */
     bool optional;
     enum rm_ctl_completion completion;
 };
@@ -64,6 +65,8 @@ const struct rm_ctl_command *rm_ctl_command_find(const char *name);
 struct rm_ctl_arguments {
     const struct rm_ctl_command *command;
     const char *argument[RM_CTL_ARGUMENTS_MAX]; /* by the table's order; NULL when left out */
+    const char *rest[RM_CTL_REST_MAX];          /* of one that may be given again: those after it */
+    size_t rest_count;
     struct {
         const struct rm_ctl_option *option;
         const char *value;
@@ -108,6 +111,7 @@ int rm_ctl_check_world(const struct rm_ctl_arguments *given);
 int rm_ctl_play(const struct rm_ctl_arguments *given);
 int rm_ctl_watch(const struct rm_ctl_arguments *given);
 int rm_ctl_list(const struct rm_ctl_arguments *given);
+int rm_ctl_report(const struct rm_ctl_arguments *given);
 int rm_ctl_logs(const struct rm_ctl_arguments *given);
 int rm_ctl_top(const struct rm_ctl_arguments *given);
 int rm_ctl_explain(const struct rm_ctl_arguments *given);

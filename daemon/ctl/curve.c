@@ -1,6 +1,9 @@
 #include "daemon/ctl/curve.h"
 
 #include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,25 +21,44 @@ static char *next_line(struct rm_curve *c)
     return NULL;
 }
 
-static const char *field(char *line, size_t column)
+/* The number in a column of a line; NAN if there is none. */
+static double number_in(const char *line, size_t column)
 {
-    char *rest = line, *found = NULL;
-    for (size_t i = 0; i <= column; i++)
-        found = strsep(&rest, ",");
-    return found;
+    for (; column && line; column--)
+        line = (line = strchr(line, ',')) ? line + 1 : NULL;
+    char *end = NULL;
+    const double value = line ? strtod(line, &end) : NAN;
+    return end == line ? NAN : value;
 }
 
-void rm_curve_open(struct rm_curve *curve, const char *directory, const char *column)
+/* The number of a header's column of this name, or SIZE_MAX. */
+static size_t column_of(const char *header, const char *name)
+{
+    const size_t length = strlen(name);
+    for (size_t column = 0;; column++) {
+        const size_t width = strcspn(header, ",");
+        if (width == length && !strncmp(header, name, length))
+            return column;
+        if (!header[width])
+            return SIZE_MAX;
+        header += width + 1;
+    }
+}
+
+void rm_curve_open(struct rm_curve *curve, const char *directory, const char *column,
+                   const char *at_column)
 {
     char path[PATH_MAX];
     *curve = (struct rm_curve){.file = NULL};
     snprintf(path, sizeof path, "%s/metrics.csv", directory);
     curve->file = fopen(path, "re");
-    char *header = curve->file ? next_line(curve) : NULL;
-    for (const char *name; (name = header ? strsep(&header, ",") : NULL); curve->column++)
-        if (!strcmp(name, column))
-            return;
-    rm_curve_close(curve);
+    const char *header = curve->file ? next_line(curve) : NULL;
+    if (header) {
+        curve->column = column_of(header, column);
+        curve->at_column = column_of(header, at_column);
+    }
+    if (!header || curve->column == SIZE_MAX || curve->at_column == SIZE_MAX)
+        rm_curve_close(curve);
 }
 
 void rm_curve_close(struct rm_curve *curve)
@@ -44,27 +66,35 @@ void rm_curve_close(struct rm_curve *curve)
     if (curve->file)
         fclose(curve->file);
     free(curve->values);
+    free(curve->at);
     free(curve->line);
     *curve = (struct rm_curve){.file = NULL};
 }
 
+/* Room for another value. */
+static bool grow(struct rm_curve *curve)
+{
+    if (curve->count < curve->room)
+        return true;
+    const size_t room = curve->room ? 2 * curve->room : 256;
+    double *values = realloc(curve->values, room * sizeof *values);
+    curve->values = values ? values : curve->values;
+    double *at = values ? realloc(curve->at, room * sizeof *at) : NULL;
+    if (!at)
+        return false;
+    curve->at = at;
+    curve->room = room;
+    return true;
+}
+
 void rm_curve_read(struct rm_curve *curve)
 {
-    for (char *line; (line = curve->file ? next_line(curve) : NULL);) {
-        const char *text = field(line, curve->column);
-        char *end = NULL;
-        const double value = text ? strtod(text, &end) : 0;
-        if (!text || end == text)
+    for (const char *line; (line = curve->file ? next_line(curve) : NULL);) {
+        const double value = number_in(line, curve->column), at = number_in(line, curve->at_column);
+        if (isnan(value) || isnan(at) || !grow(curve))
             continue;
-        if (curve->count == curve->room) {
-            const size_t room = curve->room ? 2 * curve->room : 256;
-            double *values = realloc(curve->values, room * sizeof *values);
-            if (!values)
-                return;
-            curve->values = values;
-            curve->room = room;
-        }
-        curve->values[curve->count++] = value;
+        curve->values[curve->count] = value;
+        curve->at[curve->count++] = at;
     }
 }
 

@@ -1,4 +1,4 @@
-/* curve: a column of a run's metrics.csv, read while the run writes it. */
+/* curve: a column of a run's metrics.csv over another, read while the run writes it. */
 #ifndef RM_DAEMON_CTL_CURVE_H
 #define RM_DAEMON_CTL_CURVE_H
 
@@ -6,17 +6,18 @@
 #include <stdio.h>
 
 struct rm_curve {
-    FILE *file;     /* NULL = there is none */
-    size_t column;  /* of the values, counted from 0 */
-    double *values; /* [count], in the order of rows; rows without a value are left out */
+    FILE *file;               /* NULL = there is none */
+    size_t column, at_column; /* of the values and of what they stand over, counted from 0 */
+    double *values, *at;      /* [count], in the order of rows; rows without both are left out */
     size_t count, room;
     char *line; /* getline's */
     size_t line_room;
 };
 
-/* Opens metrics.csv of a run's directory at the column of this name. Without such a file or column
- * the curve stays empty. */
-void rm_curve_open(struct rm_curve *curve, const char *directory, const char *column);
+/* Opens metrics.csv of a run's directory at these columns: values, such as "score_last", over
+ * another, such as "steps". Without such a file or columns the curve stays empty. */
+void rm_curve_open(struct rm_curve *curve, const char *directory, const char *column,
+                   const char *at_column);
 void rm_curve_close(struct rm_curve *curve);
 
 /* Reads the rows that came since. */

@@ -217,11 +217,11 @@ static int find_only(char *socket)
     return 0;
 }
 
-int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given)
+static int open_named(struct rm_ctl_client *client, const struct rm_ctl_arguments *given,
+                      const char *name)
 {
     client->fd = -1;
     const char *explicit = rm_ctl_value(given, "socket");
-    const char *name = given->command->arguments[0].optional ? given->argument[0] : NULL;
     uint64_t timeout_ns = 0;
     int rc = rm_find_timeout(&timeout_ns, given, TIMEOUT_S);
     if (rc)
@@ -247,6 +247,12 @@ int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *gi
     return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text) : 0;
 }
 
+int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given)
+{
+    return open_named(client, given,
+                      given->command->arguments[0].optional ? given->argument[0] : NULL);
+}
+
 static int run_of_file(char *path, const char *file)
 {
     struct rm_experiment *e = malloc(sizeof *e);
@@ -266,9 +272,9 @@ static int run_of_file(char *path, const char *file)
     return rc;
 }
 
-int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_arguments *given)
+int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_arguments *given,
+                const char *name)
 {
-    const char *name = given->argument[0];
     struct rm_error error = {""};
     json_t *reply = NULL;
     struct stat is;
@@ -279,7 +285,7 @@ int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_ar
         snprintf(path, PATH_MAX, "%s", name);
         return 0;
     }
-    int rc = rm_find_open(client, given);
+    int rc = open_named(client, given, name);
     if (rc)
         return rc;
     rc = rm_ctl_client_call(client, "status", NULL, &reply, &error);

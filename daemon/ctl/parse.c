@@ -1,6 +1,6 @@
-/* Parses a command line by the table: --option VALUE, --option=VALUE, flags (also by their first
- * letter, -f, where no other flag begins with it), and arguments in any order; "--" ends the
- * options. */
+/* Parses a command line by the table: --option VALUE, --option=VALUE (also by its first letter, -o
+ * VALUE, where no other option of the command begins with it), and arguments in any order; "--"
+ * ends the options. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"
@@ -75,7 +75,7 @@ static int take_option(struct rm_ctl_arguments *arguments, const char *word, int
 static void match_letter(void *user, const struct rm_ctl_option *option)
 {
     struct lookup *l = user;
-    if (option->name[0] != l->name[0] || option->value)
+    if (option->name[0] != l->name[0])
         return;
     l->found = l->count++ ? NULL : option;
 }
@@ -98,6 +98,9 @@ static int place(struct rm_ctl_arguments *arguments, const char *const *words, s
     size_t needed = 0, known = 0;
     for (; known < RM_CTL_ARGUMENTS_MAX && table[known].name; known++)
         needed += !table[known].optional;
+    if (known && strstr(table[known - 1].name, "..."))
+        for (; count > known; count--)
+            arguments->rest[arguments->rest_count++] = words[count - 1];
     if (count > known)
         return rm_fail(error, -EINVAL, "%s: unexpected argument \"%s\"", arguments->command->name,
                        words[known]);
@@ -118,7 +121,7 @@ int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command
 {
     memset(arguments, 0, sizeof *arguments);
     arguments->command = command;
-    const char *words[RM_CTL_ARGUMENTS_MAX + 1];
+    const char *words[RM_CTL_REST_MAX];
     size_t count = 0;
     bool options = true;
     for (int i = 0; i < argc; i++) {
@@ -130,7 +133,9 @@ int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command
                           : rm_fail(error, -EINVAL, "%s has no option %s", command->name, argv[i]);
             if (rc)
                 return rc;
-        } else if (count <= RM_CTL_ARGUMENTS_MAX) {
+        } else if (count == RM_CTL_REST_MAX) {
+            return rm_fail(error, -EINVAL, "more than %d arguments", RM_CTL_REST_MAX);
+        } else {
             words[count++] = argv[i];
         }
     }

@@ -65,7 +65,7 @@ static void refresh_view(struct view *view)
     rm_snapshot_read(top->now, reply);
     json_decref(reply);
     if (!top->curve.file)
-        rm_curve_open(&top->curve, top->now->directory, "score_last");
+        rm_curve_open(&top->curve, top->now->directory, "score_last", "steps");
     rm_curve_read(&top->curve);
 }
 

@@ -27,6 +27,7 @@ enum rm_rng_stream {
     RM_STREAM_ACT_NOISE, /* noisy layers while acting: a = policy, b = step */
     RM_STREAM_ACT_REAL,  /* real actions: a = lane, b = step */
     RM_STREAM_REALS,     /* real actions while training: a = policy, b = update */
+    RM_STREAM_RESAMPLE,  /* bootstrap over seeds, in reports */
 };
 
 /* One block: 128 random bits for (key, counter). */

@@ -68,7 +68,7 @@ static void wrong_lines_are_explained(void **state)
         {"run", {"--nam", "x", "f", NULL}, "run has no option --nam; did you mean --name?"},
         {"run", {"--wait", "f", NULL}, "run has no option --wait"},
         {"run", {"-x", "f", NULL}, "run has no option -x"},
-        {"logs", {"-w", "actor", NULL}, "logs has no option -w"}, /* it needs a value */
+        {"run", {"-r", "f", NULL}, "run has no option -r"}, /* resume, run-directory */
         {"status", {"--json=yes", NULL}, "--json takes no value"},
         {"run", {"--name", "a", "--name=b", "f", NULL}, "--name is given twice"},
     };

@@ -1,0 +1,376 @@
+/* report: one page about runs, HTML with its plots in it. */
+#include "daemon/ctl/command.h"
+
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/find.h"
+#include "daemon/ctl/plot.h"
+#include "daemon/ctl/seeds.h"
+#include "daemon/ctl/snapshot.h"
+#include "daemon/format.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define RUNS_MAX     RM_CTL_REST_MAX
+#define HAPPENED_MAX 200 /* lines of a log that are shown */
+
+struct run {
+    char directory[PATH_MAX];
+    json_t *status, *config;
+    struct rm_snapshot now;
+    struct rm_curve score, evaluations;
+};
+
+struct report {
+    FILE *out;
+    const char *plots; /* a directory, or NULL */
+    struct run *runs[RUNS_MAX];
+    size_t count, plotted;
+};
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static json_t *read_json(const char *directory, const char *file)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    return json_load_file(path, 0, NULL);
+}
+
+static int read_run(struct run *run, const struct rm_ctl_arguments *given, const char *name)
+{
+    struct rm_ctl_client client;
+    struct rm_error error = {""};
+    int rc = rm_find_run(run->directory, &client, given, name);
+    if (rc)
+        return rc;
+    if (client.fd >= 0 && rm_ctl_client_call(&client, "status", NULL, &run->status, &error))
+        run->status = NULL;
+    rm_ctl_client_close(&client);
+    if (!run->status)
+        run->status = read_json(run->directory, "summary.json");
+    run->config = read_json(run->directory, "config.json");
+    if (!run->config)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: no run's directory: it has no config.json",
+                               run->directory);
+    rm_snapshot_read(&run->now, run->status);
+    if (!run->now.name[0]) /* it was killed, and not resumed */
+        snprintf(run->now.name, sizeof run->now.name, "%s",
+                 json_string_value(json_object_get(run->config, "name")));
+    rm_curve_open(&run->score, run->directory, "score_last", "steps");
+    rm_curve_read(&run->score);
+    rm_curve_open(&run->evaluations, run->directory, "evaluation_score", "evaluation_steps");
+    rm_curve_read(&run->evaluations);
+    return 0;
+}
+
+static void free_run(struct run *run)
+{
+    json_decref(run->status);
+    json_decref(run->config);
+    rm_curve_close(&run->score);
+    rm_curve_close(&run->evaluations);
+    free(run);
+}
+
+static json_int_t seed_of(const struct run *run)
+{
+    return json_integer_value(json_object_get(run->config, "seed"));
+}
+
+/* Runs of one name that are neighbours: report() sorts them. */
+static size_t group_end(const struct report *r, size_t from)
+{
+    size_t to = from + 1;
+    while (to < r->count && !strcmp(r->runs[to]->now.name, r->runs[from]->now.name))
+        to++;
+    return to;
+}
+
+static int by_name_and_seed(const void *a, const void *b)
+{
+    const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
+    const int names = strcmp(x->now.name, y->now.name);
+    const json_int_t one = seed_of(x), other = seed_of(y);
+    return names ? names : (one > other) - (one < other);
+}
+
+/* --- writing ---------------------------------------------------------------------------------- */
+
+static void cell(FILE *out, const char *text)
+{
+    fputs("<td>", out);
+    rm_html_text(out, text);
+    fputs("</td>", out);
+}
+
+/* On the page, and in a file of its own if asked for. */
+static int write_plot(struct report *r, const struct rm_plot *plot)
+{
+    if (!rm_plot_write(r->out, plot) || !r->plots)
+        return 0;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%zu.svg", r->plots, ++r->plotted);
+    FILE *file = fopen(path, "we");
+    if (file)
+        rm_plot_write(file, plot);
+    if (!file || fclose(file))
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static struct rm_plot_series *add_curve(struct rm_plot *plot, const struct rm_curve *curve)
+{
+    struct rm_plot_series *s = rm_plot_add(plot);
+    if (s) {
+        s->x = curve->at;
+        s->y = curve->values;
+        s->count = curve->count;
+    }
+    return s;
+}
+
+/* Training and evaluations of the seeds of one experiment. */
+static int write_curves(struct report *r, size_t from, size_t to)
+{
+    static struct rm_seeds seeds; /* large */
+    const struct rm_curve *curves[RUNS_MAX];
+    struct rm_plot *plot = calloc(1, sizeof *plot);
+    const bool several = to - from > 1;
+    if (!plot)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
+    *plot = (struct rm_plot){.title = r->runs[from]->now.name,
+                             .x_label = "steps per agent",
+                             .y_label = "score of an episode"};
+    for (size_t i = from; i < to; i++) {
+        struct rm_plot_series *s = add_curve(plot, &r->runs[i]->score);
+        if (s && (s->thin = several))
+            snprintf(s->name, sizeof s->name, "seed %lld", (long long)seed_of(r->runs[i]));
+        else if (s)
+            snprintf(s->name, sizeof s->name, "training");
+        const int colour = s ? s->colour : 0;
+        if (r->runs[i]->evaluations.count && (s = add_curve(plot, &r->runs[i]->evaluations))) {
+            s->points = true;
+            s->colour = several ? colour : colour + 1;
+            if (!several)
+                snprintf(s->name, sizeof s->name, "greedy evaluations");
+        }
+        curves[i - from] = &r->runs[i]->score;
+    }
+    rm_seeds_of(&seeds, curves, to - from);
+    struct rm_plot_series *mean = seeds.count ? rm_plot_add(plot) : NULL;
+    if (mean) {
+        *mean = (struct rm_plot_series){.x = seeds.at,
+                                        .y = seeds.mean,
+                                        .low = seeds.low,
+                                        .high = seeds.high,
+                                        .count = seeds.count,
+                                        .colour = 6};
+        snprintf(mean->name, sizeof mean->name, "interquartile mean of %zu, 95 %% interval",
+                 to - from);
+    }
+    int rc = write_plot(r, plot);
+    free(plot);
+    if (several)
+        fputs("<p>Points are greedy evaluations. The mean is drawn as far as all seeds came.</p>\n",
+              r->out);
+    return rc;
+}
+
+static void write_runs(const struct report *r, size_t from, size_t to)
+{
+    fputs("<table><tr><th>seed</th><th>state</th><th>steps</th><th>steps/s</th><th>score, first"
+          "</th><th>last</th><th>greedy</th><th>time</th><th>directory</th></tr>\n",
+          r->out);
+    for (size_t i = from; i < to; i++) {
+        const struct run *run = r->runs[i];
+        const struct rm_snapshot *s = &run->now;
+        const double trained = json_number_value(json_object_get(run->status, "trained_s"));
+        char greedy[2 * RM_FORMAT_MAX + 8];
+        snprintf(greedy, sizeof greedy, "%s ± %s", rm_format_measure(s->eval_mean).s,
+                 rm_format_measure(s->eval_stderr).s);
+        fprintf(r->out, "<tr><td>%lld</td>", (long long)seed_of(run));
+        cell(r->out, s->state[0] ? s->state : "killed");
+        cell(r->out, rm_format_count(s->steps).s);
+        cell(r->out, rm_format_count(trained > 0 ? s->steps / trained : NAN).s);
+        cell(r->out, rm_format_measure(s->score_first).s);
+        cell(r->out, rm_format_measure(s->score_last).s);
+        cell(r->out, s->evaluations > 0 ? greedy : "-");
+        cell(r->out, rm_format_duration(s->uptime_s).s);
+        cell(r->out, run->directory);
+        fputs("</tr>\n", r->out);
+    }
+    fputs("</table>\n", r->out);
+}
+
+/* What the world counts, by agent: over the latest episodes, and in the latest evaluation. */
+static void write_figures(FILE *out, const struct rm_snapshot *s)
+{
+    fputs("<h3>Agents</h3>\n<table><tr><th>agent</th><th>figure</th><th>latest episodes</th>"
+          "<th>evaluation</th></tr>\n",
+          out);
+    for (unsigned a = 0; a < s->agents; a++) {
+        const struct rm_snapshot_agent *agent = &s->agent[a];
+        fputs("<tr>", out);
+        cell(out, agent->name);
+        cell(out, "reward");
+        cell(out, rm_format_measure(agent->last).s);
+        cell(out, rm_format_measure(agent->eval_mean).s);
+        fputs("</tr>\n", out);
+        for (unsigned f = 0; f < agent->figures; f++) {
+            fputs("<tr><td></td>", out);
+            cell(out, agent->figure[f].name);
+            cell(out, rm_format_measure(agent->figure[f].last).s);
+            cell(out, rm_format_measure(agent->figure[f].evaluated).s);
+            fputs("</tr>\n", out);
+        }
+    }
+    fputs("</table>\n", out);
+}
+
+/* A bar a worker: what its time went to. */
+static void write_phases(FILE *out, const struct rm_snapshot *s)
+{
+    bool seen[RM_PHASE_COUNT] = {false};
+    fputs("<h3>Where the time went</h3>\n<table class=\"phases\">\n", out);
+    for (unsigned w = 0; w < s->workers; w++) {
+        double share[RM_PHASE_COUNT];
+        rm_snapshot_phases(&s->worker[w], NULL, share);
+        fputs("<tr>", out);
+        cell(out, s->worker[w].name);
+        fputs("<td><div class=\"bar\">", out);
+        for (int p = 0; p < RM_PHASE_COUNT; p++) {
+            if (share[p] < 0.001)
+                continue;
+            seen[p] = true;
+            fprintf(out, "<span style=\"width:%.1f%%;background:%s\" title=\"%s %.1f%%\"></span>",
+                    100 * share[p], p == RM_PHASE_WAITING ? "#8883" : rm_plot_colour(p),
+                    rm_phase_name((enum rm_phase)p), 100 * share[p]);
+        }
+        fprintf(out, "</div></td><td>%s died</td></tr>\n", rm_format_count(s->worker[w].deaths).s);
+    }
+    fputs("</table>\n<p>", out);
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        if (seen[p])
+            fprintf(out, "<span class=\"key\" style=\"background:%s\"></span>%s ",
+                    p == RM_PHASE_WAITING ? "#8883" : rm_plot_colour(p),
+                    rm_phase_name((enum rm_phase)p));
+    fputs("</p>\n", out);
+}
+
+/* Workers that come and go in good order are no news, and evaluations are in the plot. */
+static bool is_news(const char *line)
+{
+    static const char *const usual[] = {": starting (", ": up (",       ": stopping (",
+                                        ": down (",     ": finished (", "greedy score "};
+    for (size_t i = 0; strstr(line, " info ") && i < sizeof usual / sizeof usual[0]; i++)
+        if (strstr(line, usual[i]))
+            return false;
+    return true;
+}
+
+static void write_happened(FILE *out, const char *directory)
+{
+    char path[PATH_MAX + 16], *line = NULL;
+    size_t room = 0, shown = 0;
+    snprintf(path, sizeof path, "%s/log.txt", directory);
+    FILE *log = fopen(path, "re");
+    fputs("<h3>What happened</h3>\n<pre>", out);
+    while (log && getline(&line, &room, log) > 0)
+        if (is_news(line) && shown++ < HAPPENED_MAX)
+            rm_html_text(out, line);
+    if (shown > HAPPENED_MAX)
+        fprintf(out, "%zu more lines in log.txt\n", shown - HAPPENED_MAX);
+    fputs("</pre>\n", out);
+    free(line);
+    if (log)
+        fclose(log);
+}
+
+static void write_settings(FILE *out, const struct run *run)
+{
+    char *text = json_dumps(run->config, JSON_INDENT(2));
+    fputs("<h3>Settings</h3>\n<details><summary>config.json, with every key</summary><pre>", out);
+    rm_html_text(out, text ? text : "");
+    fputs("</pre></details>\n<p>Again: <code>ringctl run ", out);
+    rm_html_text(out, run->directory);
+    fprintf(out, "/config.json --fresh</code>, Ringmaster ");
+    const char *version = json_string_value(json_object_get(run->status, "version"));
+    rm_html_text(out, version ? version : RM_VERSION);
+    fputs("</p>\n", out);
+    free(text);
+}
+
+static const char head[] =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+    "'unsafe-inline'\">\n<title>Ringmaster</title>\n<style>\n"
+    ":root{color-scheme:light dark}body{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;"
+    "padding:0 1em}\nsvg{width:100%;height:auto}table{border-collapse:collapse;display:block;"
+    "overflow-x:auto}\ntd,th{padding:.15em .8em .15em 0;text-align:left;font-variant-numeric:"
+    "tabular-nums;white-space:nowrap}\npre{overflow-x:auto;font-size:12px}.phases td:nth-child(2)"
+    "{width:100%}\n.bar{display:flex;height:1.2em;min-width:16em}.key{display:inline-block;"
+    "width:.8em;height:.8em;margin:0 .3em 0 .8em}\n</style></head><body>\n";
+
+static int write_page(struct report *r)
+{
+    fputs(head, r->out);
+    int rc = 0;
+    for (size_t from = 0, to; rc == 0 && from < r->count; from = to) {
+        to = group_end(r, from);
+        fputs("<h1>", r->out);
+        rm_html_text(r->out, r->runs[from]->now.name);
+        fputs("</h1>\n", r->out);
+        rc = write_curves(r, from, to);
+        write_runs(r, from, to);
+        for (size_t i = from; i < to; i++) {
+            const struct run *run = r->runs[i];
+            if (to - from > 1)
+                fprintf(r->out, "<h2>seed %lld</h2>\n", (long long)seed_of(run));
+            write_figures(r->out, &run->now);
+            write_phases(r->out, &run->now);
+            write_happened(r->out, run->directory);
+            write_settings(r->out, run);
+        }
+    }
+    fputs("</body></html>\n", r->out);
+    return rc;
+}
+
+int rm_ctl_report(const struct rm_ctl_arguments *given)
+{
+    const char *file = rm_ctl_value(given, "output");
+    struct report r = {.plots = rm_ctl_value(given, "plots")};
+    int rc = 0;
+    if (!file)
+        file = "report.html";
+    if (r.plots && mkdir(r.plots, 0777) < 0 && errno != EEXIST)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", r.plots, strerror(errno));
+    for (size_t i = 0; rc == 0 && i <= given->rest_count && r.count < RUNS_MAX; i++) {
+        struct run *run = calloc(1, sizeof *run);
+        if (!run)
+            rc = rm_ctl_complain(RM_CTL_FAILED, "no memory for a run");
+        else
+            rc = read_run(run, given, i ? given->rest[i - 1] : given->argument[0]);
+        if (run)
+            r.runs[r.count++] = run;
+    }
+    if (rc == 0) {
+        qsort(r.runs, r.count, sizeof r.runs[0], by_name_and_seed);
+        r.out = fopen(file, "we");
+        rc = r.out ? write_page(&r) : 0;
+        const bool failed = !r.out || ferror(r.out);
+        if ((r.out && fclose(r.out)) || failed)
+            rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", file, strerror(errno));
+        if (rc == 0)
+            puts(file);
+    }
+    for (size_t i = 0; i < r.count; i++)
+        free_run(r.runs[i]);
+    return rc;
+}

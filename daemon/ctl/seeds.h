@@ -1,0 +1,24 @@
+/* seeds: curves of several seeds as one. */
+#ifndef RM_DAEMON_CTL_SEEDS_H
+#define RM_DAEMON_CTL_SEEDS_H
+
+#include "daemon/ctl/curve.h"
+
+#define RM_SEEDS_GRID 200
+
+/* Interquartile mean over seeds, and its interval of 95 % by bootstrap over seeds, on one grid of
+ * steps (Agarwal et al., Deep RL at the Edge of the Statistical Precipice, 2021). */
+struct rm_seeds {
+    size_t count; /* of points; 0 = no step that all curves have reached */
+    double at[RM_SEEDS_GRID], mean[RM_SEEDS_GRID], low[RM_SEEDS_GRID], high[RM_SEEDS_GRID];
+};
+
+/* The mean of values[count], which are sorted here, without the lowest and the highest count / 4 of
+ * them, rounded down: of five the mean of the middle three. */
+double rm_interquartile_mean(double *values, size_t count);
+
+/* Of `count` curves, 2 to RM_SEEDS_MAX: from the first step that all have to the last one. */
+#define RM_SEEDS_MAX 64
+void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, size_t count);
+
+#endif

@@ -15,28 +15,11 @@
 
 #define SHOWN 0.005 /* shares below are not shown */
 
-/* What a station is, in a sentence about a run. */
-static const char *const station_words[RM_STATION_COUNT] = {
-    [RM_STATION_WORLD] = "stepping worlds",
-    [RM_STATION_ACTING] = "acting",
-    [RM_STATION_SAMPLING] = "sampling batches",
-    [RM_STATION_UPDATE] = "the update",
-    [RM_STATION_PUBLISHING] = "publishing weights",
-    [RM_STATION_DISK] = "waiting for checkpoints",
-    [RM_STATION_EVALUATION] = "the evaluator",
-    [RM_STATION_HOST] = "the load of other processes",
-};
-
 static void print_verdict(const struct rm_explained *x, const struct rm_style *style)
 {
-    printf("%s%s: ", rm_style_bold(style), x->experiment->name);
-    if (!x->known)
-        printf("no verdict: the model leaves %.0f %% of a step unexplained", 100 * x->unexplained);
-    else if (x->single)
-        printf("%s limits the run", station_words[x->first]);
-    else
-        printf("no single limit: %s and %s", station_words[x->first], station_words[x->second]);
-    printf("%s\n", rm_style_off(style));
+    char verdict[RM_VERDICT_MAX];
+    rm_explained_verdict(x, verdict, sizeof verdict);
+    printf("%s%s: %s%s\n", rm_style_bold(style), x->experiment->name, verdict, rm_style_off(style));
     printf("%s agent steps/s over %s s: %s steps, %s updates\n", rm_format_number(x->steps_per_s).s,
            rm_format_number(x->window_s).s, rm_format_count(x->steps).s,
            rm_format_count(x->updates).s);
@@ -108,7 +91,7 @@ static void print_stations(const struct rm_explained *x, const struct rm_style *
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (int s = 0; s < RM_STATION_COUNT; s++)
         if (x->elasticity[s] >= SHOWN) {
-            rm_table_cell(&table, "%s", station_words[s]);
+            rm_table_cell(&table, "%s", rm_explained_station(s));
             rm_table_cell(&table, "%.1f%%", 10 * x->elasticity[s]);
         }
     putchar('\n');

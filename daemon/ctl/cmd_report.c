@@ -2,6 +2,7 @@
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/explain.h"
 #include "daemon/ctl/find.h"
 #include "daemon/ctl/plot.h"
 #include "daemon/ctl/seeds.h"
@@ -232,11 +233,28 @@ static void write_figures(FILE *out, const struct rm_snapshot *s)
     fputs("</table>\n", out);
 }
 
+/* What `ringctl explain` says, if it has something to say of this run. */
+static void write_verdict(FILE *out, const char *directory)
+{
+    struct rm_explained *x = calloc(1, sizeof *x);
+    struct rm_error error = {""};
+    char text[RM_VERDICT_MAX];
+    if (x && rm_explain_run(x, directory, NULL, &error) == 0 && x->known) {
+        rm_explained_verdict(x, text, sizeof text);
+        fputs("<p>By its counters: ", out);
+        rm_html_text(out, text);
+        fprintf(out, ", at %s agent steps/s.</p>\n", rm_format_number(x->steps_per_s).s);
+    }
+    if (x)
+        rm_explained_free(x);
+    free(x);
+}
+
 /* A bar a worker: what its time went to. */
 static void write_phases(FILE *out, const struct rm_snapshot *s)
 {
     bool seen[RM_PHASE_COUNT] = {false};
-    fputs("<h3>Where the time went</h3>\n<table class=\"phases\">\n", out);
+    fputs("<table class=\"phases\">\n", out);
     for (unsigned w = 0; w < s->workers; w++) {
         double share[RM_PHASE_COUNT];
         rm_snapshot_phases(&s->worker[w], NULL, share);
@@ -333,6 +351,8 @@ static int write_page(struct report *r)
             if (to - from > 1)
                 fprintf(r->out, "<h2>seed %lld</h2>\n", (long long)seed_of(run));
             write_figures(r->out, &run->now);
+            fputs("<h3>Where the time went</h3>\n", r->out);
+            write_verdict(r->out, run->directory);
             write_phases(r->out, &run->now);
             write_happened(r->out, run->directory);
             write_settings(r->out, run);

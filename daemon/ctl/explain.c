@@ -714,6 +714,33 @@ static json_t *duty_json(const struct rm_explained_duty *d)
                      d->cpu, "no_core", d->no_core, "phases", phases, "waits", waits);
 }
 
+const char *rm_explained_station(enum rm_station station)
+{
+    static const char *const words[RM_STATION_COUNT] = {
+        [RM_STATION_WORLD] = "stepping worlds",
+        [RM_STATION_ACTING] = "acting",
+        [RM_STATION_SAMPLING] = "sampling batches",
+        [RM_STATION_UPDATE] = "the update",
+        [RM_STATION_PUBLISHING] = "publishing weights",
+        [RM_STATION_DISK] = "waiting for checkpoints",
+        [RM_STATION_EVALUATION] = "the evaluator",
+        [RM_STATION_HOST] = "the load of other processes",
+    };
+    return words[station];
+}
+
+void rm_explained_verdict(const struct rm_explained *x, char *text, size_t size)
+{
+    const char *first = rm_explained_station(x->first);
+    if (!x->known)
+        snprintf(text, size, "no verdict: the model leaves %.0f %% of a step unexplained",
+                 100 * x->unexplained);
+    else if (x->single)
+        snprintf(text, size, "%s limits the run", first);
+    else
+        snprintf(text, size, "no single limit: %s and %s", first, rm_explained_station(x->second));
+}
+
 json_t *rm_explained_json(const struct rm_explained *x)
 {
     json_t *stations = json_object(), *duties = json_array();

@@ -59,6 +59,13 @@ int rm_explain_rows(struct rm_explained *explained, struct rm_experiment *experi
 int rm_explain_change(const struct rm_explained *explained, const char *const *settings,
                       size_t count, double *steps_per_s, struct rm_error *error);
 
+/* What a station is, in a sentence about a run: "the update". */
+const char *rm_explained_station(enum rm_station station);
+
+/* The verdict in a line: "the update limits the run". */
+#define RM_VERDICT_MAX 128
+void rm_explained_verdict(const struct rm_explained *explained, char *text, size_t size);
+
 json_t *rm_explained_json(const struct rm_explained *explained);
 void rm_explained_free(struct rm_explained *explained);
 

@@ -17,7 +17,7 @@
 #define LEGEND 3  /* names in a row */
 #define ROW    18 /* of the legend, which stands below */
 
-/* Told apart by people who are colour-blind: seven of Okabe and Ito (Color Universal Design, 2008),
+/* Distinct for people who are colour-blind: seven of Okabe and Ito (Color Universal Design, 2008),
  * then five of Tol's muted ones (Colour Schemes, 2021). */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#7f7f7f", "#882255",

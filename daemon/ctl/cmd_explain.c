@@ -9,9 +9,12 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define SHOWN 0.005 /* shares below are not shown */
 
@@ -181,20 +184,159 @@ static int explain(struct rm_explained *x, const struct rm_ctl_arguments *given)
     return rc ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text) : 0;
 }
 
-/* --set: the rate with other settings. */
-static int print_what_if(const struct rm_explained *x, const char *const *settings, size_t count,
-                         bool json)
+/* --- trying a change on a running experiment ------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+struct change {
+    struct rm_ctl_client client;
+    size_t count;
+    json_t *keys[RM_CTL_GIVEN_MAX], *before[RM_CTL_GIVEN_MAX], *after[RM_CTL_GIVEN_MAX];
+};
+
+static int call(struct change *c, const char *command, json_t *arguments, json_t **reply)
 {
     struct rm_error error = {""};
-    double rate = 0;
+    const int rc = rm_ctl_client_call(&c->client, command, arguments, reply, &error);
+    return rc ? rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s: %s", command, error.text) : 0;
+}
+
+static int set_all(struct change *c, json_t *const *values)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->count; i++) {
+        json_t *reply = NULL;
+        rc = call(c, "set", json_pack("{s:O,s:O}", "key", c->keys[i], "value", values[i]), &reply);
+        json_decref(reply);
+    }
+    return rc;
+}
+
+/* Agent steps so far, and when that was. */
+static int read_steps(struct change *c, double *steps, double *time_s)
+{
+    json_t *reply = NULL;
+    const int rc = call(c, "metrics", NULL, &reply);
+    *steps = json_number_value(json_object_get(reply, "steps"));
+    *time_s = json_number_value(json_object_get(reply, "time_s"));
+    json_decref(reply);
+    return rc;
+}
+
+static void sleep_s(double seconds)
+{
+    const struct timespec time = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    if (!interrupted)
+        nanosleep(&time, NULL);
+}
+
+/* The rate with these values, after a quarter of the time in which duties get used to them. */
+static int measure(struct change *c, json_t *const *values, double seconds, double *log_rate)
+{
+    double steps = 0, time_s = 0, steps_end = 0, end_s = 0;
+    int rc = set_all(c, values);
+    if (rc)
+        return rc;
+    sleep_s(seconds / 4);
+    rc = read_steps(c, &steps, &time_s);
+    sleep_s(seconds);
+    if (rc == 0)
+        rc = read_steps(c, &steps_end, &end_s);
+    if (rc == 0 && (interrupted || steps_end <= steps || end_s <= time_s))
+        rc = rm_ctl_complain(RM_CTL_FAILED, interrupted ? "interrupted; the settings are as before"
+                                                        : "no step was made: give more seconds");
+    if (rc == 0)
+        *log_rate += log((steps_end - steps) / (end_s - time_s));
+    return rc;
+}
+
+/* Before, after, after, before: what drifts falls on both. */
+static int alternate(struct change *c, double seconds, double *before, double *after)
+{
+    struct sigaction old, action = {.sa_handler = on_interrupt};
+    double logs[2] = {0, 0};
+    int rc = 0;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, &old);
+    for (int i = 0; rc == 0 && i < 4; i++) {
+        const bool changed = i == 1 || i == 2;
+        rc = measure(c, changed ? c->after : c->before, seconds, &logs[changed]);
+    }
+    const int restored = set_all(c, c->before);
+    sigaction(SIGINT, &old, NULL);
+    *before = exp(logs[0] / 2);
+    *after = exp(logs[1] / 2);
+    return rc ? rc : restored;
+}
+
+static void free_change(struct change *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        json_decref(c->keys[i]);
+        json_decref(c->before[i]);
+        json_decref(c->after[i]);
+    }
+    rm_ctl_client_close(&c->client);
+}
+
+/* Makes the change and takes it back, twice. */
+static int try_live(const struct rm_ctl_arguments *given, const char *const *settings, size_t count,
+                    double seconds, double *before, double *after)
+{
+    static struct change c;
+    int rc = rm_find_open(&c.client, given);
+    if (rc)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const char *equals = strchr(settings[i], '='); /* explain has refused others */
+        json_t *reply = NULL, *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+        c.keys[i] = json_stringn(settings[i], (size_t)(equals - settings[i]));
+        c.after[i] = value ? value : json_string(equals + 1);
+        c.count++;
+        rc = call(&c, "get", json_pack("{s:O}", "key", c.keys[i]), &reply);
+        c.before[i] = json_incref(json_object_get(reply, "value"));
+        json_decref(reply);
+    }
+    if (rc == 0)
+        rc = alternate(&c, seconds, before, after);
+    free_change(&c);
+    return rc;
+}
+
+/* --set: the rate with other settings; and with --verify, what it really becomes. */
+static int print_what_if(const struct rm_explained *x, const struct rm_ctl_arguments *given,
+                         const char *const *settings, size_t count)
+{
+    const char *verify = rm_ctl_value(given, "verify");
+    const bool json = rm_ctl_flag(given, "json");
+    struct rm_error error = {""};
+    double rate = 0, before = 0, after = 0;
     if (rm_explain_change(x, settings, count, &rate, &error))
         return rm_ctl_complain(RM_CTL_REFUSED, "%s", error.text);
-    if (json)
-        printf("{\"steps_per_s\": %.9g, \"predicted\": %.9g, \"ratio\": %.9g}\n", x->steps_per_s,
-               rate, rate / x->steps_per_s);
-    else
-        printf("%s steps/s would become %s, %+.0f %%\n", rm_format_number(x->steps_per_s).s,
-               rm_format_number(rate).s, 100 * (rate / x->steps_per_s - 1));
+    const int rc =
+        verify ? try_live(given, settings, count, strtod(verify, NULL), &before, &after) : 0;
+    if (rc)
+        return rc;
+    if (json) {
+        printf("{\"steps_per_s\": %.9g, \"predicted\": %.9g, \"ratio\": %.9g", x->steps_per_s, rate,
+               rate / x->steps_per_s);
+        if (verify)
+            printf(", \"measured_before\": %.9g, \"measured\": %.9g, \"measured_ratio\": %.9g",
+                   before, after, after / before);
+        puts("}");
+        return 0;
+    }
+    printf("%s steps/s would become %s, %+.0f %%\n", rm_format_number(x->steps_per_s).s,
+           rm_format_number(rate).s, 100 * (rate / x->steps_per_s - 1));
+    if (verify)
+        printf("measured: %s steps/s became %s, %+.0f %%; the setting is as before\n",
+               rm_format_number(before).s, rm_format_number(after).s, 100 * (after / before - 1));
     return 0;
 }
 
@@ -207,7 +349,7 @@ static int print(const struct rm_explained *x, const struct rm_ctl_arguments *gi
         if (!strcmp(given->given[i].option->name, "set"))
             settings[count++] = given->given[i].value;
     if (count)
-        return print_what_if(x, settings, count, json);
+        return print_what_if(x, given, settings, count);
     if (!json) {
         print_human(x);
         return 0;
@@ -219,8 +361,28 @@ static int print(const struct rm_explained *x, const struct rm_ctl_arguments *gi
     return 0;
 }
 
+/* --verify needs a running experiment and a change. */
+static int check_verify(const struct rm_ctl_arguments *given)
+{
+    const char *verify = rm_ctl_value(given, "verify");
+    char *end = NULL;
+    const double seconds = verify ? strtod(verify, &end) : 1;
+    if (verify && (end == verify || *end || !(seconds >= 0.1 && seconds <= 3600)))
+        return rm_ctl_complain(RM_CTL_USAGE, "--verify \"%s\": give seconds, 0.1 to 3600", verify);
+    if (verify && !rm_ctl_value(given, "set"))
+        return rm_ctl_complain(RM_CTL_USAGE, "--verify: give the change with --set");
+    if (verify && given->argument[0] && is_run(given->argument[0]))
+        return rm_ctl_complain(RM_CTL_USAGE,
+                               "--verify tries a change on a running experiment, not on %s",
+                               given->argument[0]);
+    return 0;
+}
+
 int rm_ctl_explain(const struct rm_ctl_arguments *given)
 {
+    const int wrong = check_verify(given);
+    if (wrong)
+        return wrong;
     struct rm_explained *x = calloc(1, sizeof *x);
     if (!x)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory");

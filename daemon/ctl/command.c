@@ -152,6 +152,10 @@ static const struct rm_ctl_option explain_options[] = {
     {"set", "KEY=VALUE",
      "Only predicts the rate with this setting, or with several together; may be given again.",
      RM_COMPLETE_SETTING, true},
+    {"verify", "SECONDS",
+     "With --set and a running experiment: makes the change and takes it back, twice, for so many "
+     "seconds each, and prints the measured rates, too. Only keys that can be set while it runs.",
+     RM_COMPLETE_NOTHING, false},
     END,
 };
 

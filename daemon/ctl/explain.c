@@ -207,9 +207,9 @@ static int find_window(struct window *w, const struct rows *rows, struct rm_erro
 {
     const double *row = rows->values;
     size_t last = 0, first;
+    *w = (struct window){.rows = rows, .from = row, .to = row};
     if (!rows->count)
         return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
-    w->rows = rows;
     for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */
         if (value(rows, row + i * rows->columns, "steps") >
             value(rows, row + last * rows->columns, "steps"))

@@ -18,6 +18,7 @@ void rm_cpu_one_hot(struct rm_backend *b, const float *x, size_t rows, uint32_t 
 }
 
 struct graph_work {
+    const struct rm_kernels *k;
     const struct rm_graph *g;
     const struct rm_graph_attention *a;
     const float *x, *o, *dy;
@@ -28,20 +29,19 @@ struct graph_work {
 static void run(struct rm_backend *b, struct graph_work *w, rm_pool_fn fn, uint32_t n)
 {
     const struct rm_graph *g = w->g;
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    w->k = cpu->kernels;
     w->n = n;
-    rm_cpu_run(rm_cpu_of(b), fn, w, g->batch, 8.0 * (g->spans[g->batch] - g->spans[0]) * n);
+    rm_cpu_run(cpu, fn, w, g->batch, 8.0 * (g->spans[g->batch] - g->spans[0]) * n);
 }
 
 static void mean_tile(void *work, uint32_t index)
 {
     const struct graph_work *w = work;
-    const struct rm_graph_sample s = rm_graph_sample(w->g, index);
-    if (w->dx) {
-        rm_graph_mean_back(w->g, &s, w->dy, w->n, 0, w->n, w->dx);
-        return;
-    }
-    for (uint32_t node = 0; node < s.nodes; node++)
-        rm_graph_mean(w->g, &s, node, w->x, w->n, 0, w->n, w->y);
+    if (w->dx)
+        w->k->graph_mean_dx(w->g, index, w->dy, w->n, w->dx);
+    else
+        w->k->graph_mean(w->g, index, w->x, w->n, w->y);
 }
 
 void rm_cpu_graph_mean(struct rm_backend *b, const struct rm_graph *g, const float *x, uint32_t n,
@@ -92,19 +92,11 @@ void rm_cpu_graph_own_dx(struct rm_backend *b, const struct rm_graph *g, const f
 static void attention_tile(void *work, uint32_t index)
 {
     const struct graph_work *w = work;
-    const struct rm_graph_attention *a = w->a;
-    const struct rm_graph_sample s = rm_graph_sample(w->g, index);
-    for (uint32_t head = 0; head < a->heads; head++) {
-        if (w->dx) {
-            rm_graph_attend_back(a, &s, head, w->x, w->o, w->stats, w->dy, w->d_source, w->dx,
+    if (w->dx)
+        w->k->graph_attention_dx(w->a, index, w->x, w->o, w->stats, w->dy, w->d_source, w->dx,
                                  w->d_score);
-            continue;
-        }
-        for (uint32_t node = 0; node < s.nodes; node++)
-            rm_graph_score(a, (size_t)s.first + node, head, w->x, w->stats);
-        for (uint32_t node = 0; node < s.nodes; node++)
-            rm_graph_attend(a, &s, node, head, w->x, 0, a->units / a->heads, w->stats, w->y);
-    }
+    else
+        w->k->graph_attention(w->a, index, w->x, w->stats, w->y);
 }
 
 void rm_cpu_graph_attention(struct rm_backend *b, const struct rm_graph_attention *a,

@@ -97,6 +97,14 @@ RM_BOTH uint32_t rm_graph_own(const struct rm_graph *g, const struct rm_graph_sa
     return own < s->nodes ? own : s->nodes;
 }
 
+/* y += factor x, in columns [from, to). */
+RM_BOTH void rm_graph_add(float *__restrict__ y, float factor, const float *__restrict__ x,
+                          uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        y[i] += factor * x[i];
+}
+
 /* y(rows, 2 n): a node's row of x(rows, n), then the mean over the nodes its edges come from, 0
  * without edges. Columns [from, to) of both. */
 RM_BOTH void rm_graph_mean(const struct rm_graph *g, const struct rm_graph_sample *s, uint32_t node,
@@ -111,8 +119,8 @@ RM_BOTH void rm_graph_mean(const struct rm_graph *g, const struct rm_graph_sampl
     }
     for (uint32_t k = e.begin; k < e.end; k++) {
         const uint32_t source = rm_graph_source(&e, k);
-        for (uint32_t i = from; i < to && source < s->nodes; i++)
-            mean[i] += rows[(size_t)source * n + i];
+        if (source < s->nodes)
+            rm_graph_add(mean, 1.0f, rows + (size_t)source * n, from, to);
     }
     for (uint32_t i = from; i < to; i++)
         mean[i] *= share;
@@ -132,8 +140,8 @@ RM_BOTH void rm_graph_mean_back(const struct rm_graph *g, const struct rm_graph_
         const float share = rm_graph_share(s, &e), *mean = d_rows + ((size_t)node * 2 + 1) * n;
         for (uint32_t k = e.begin; k < e.end; k++) {
             const uint32_t source = rm_graph_source(&e, k);
-            for (uint32_t i = from; i < to && source < s->nodes; i++)
-                rows[(size_t)source * n + i] += share * mean[i];
+            if (source < s->nodes)
+                rm_graph_add(rows + (size_t)source * n, share, mean, from, to);
         }
     }
 }
@@ -207,8 +215,7 @@ RM_BOTH void rm_graph_attend(const struct rm_graph_attention *a, const struct rm
         const float z = own[RM_GRAPH_TARGET] + first[source * step + RM_GRAPH_SOURCE];
         const float part = expf(rm_graph_leaky(z) - most);
         sum += part;
-        for (uint32_t i = from; i < to; i++)
-            y[i] += part * v[(size_t)source * 3 * a->units + i];
+        rm_graph_add(y, part, v + (size_t)source * 3 * a->units, from, to);
     }
     const float share = sum > 0.0f ? 1.0f / sum : 0.0f;
     for (uint32_t i = from; i < to; i++)
@@ -257,20 +264,17 @@ RM_BOTH void rm_graph_attend_back(const struct rm_graph_attention *a,
             const float d_z = part * through * (z > 0.0f ? 1.0f : RM_GRAPH_SLOPE);
             d += d_z;
             d_from[(size_t)source * a->heads] += d_z;
-            for (uint32_t i = 0; i < width; i++)
-                d_v[source * each + i] += part * d_o[at + i];
+            rm_graph_add(d_v + source * each, part, d_o + at, 0, width);
         }
-        for (uint32_t i = 0; i < width; i++) {
+        for (uint32_t i = 0; i < width; i++)
             d_q[node * each + i] = d * score[i];
-            d_target[i] += d * q[node * each + i];
-        }
+        rm_graph_add(d_target, d, q + node * each, 0, width);
     }
     for (uint32_t node = 0; node < s->nodes; node++) {
         const float d = d_from[(size_t)node * a->heads];
-        for (uint32_t i = 0; i < width; i++) {
+        for (uint32_t i = 0; i < width; i++)
             d_k[node * each + i] = d * score[width + i];
-            d_target[width + i] += d * k[node * each + i];
-        }
+        rm_graph_add(d_target + width, d, k + node * each, 0, width);
     }
 }
 

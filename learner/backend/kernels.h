@@ -139,6 +139,16 @@ struct rm_kernels {
     /* Adds to columns [from, to) of the gradients. */
     void (*relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
                       uint32_t rows, uint32_t from, uint32_t to, float *d_first, float *d_table);
+    /* One sample of a graph. */
+    void (*graph_mean)(const struct rm_graph *g, uint32_t sample, const float *x, uint32_t n,
+                       float *y);
+    void (*graph_mean_dx)(const struct rm_graph *g, uint32_t sample, const float *dy, uint32_t n,
+                          float *dx);
+    void (*graph_attention)(const struct rm_graph_attention *a, uint32_t sample, const float *qkv,
+                            float *stats, float *o);
+    void (*graph_attention_dx)(const struct rm_graph_attention *a, uint32_t sample,
+                               const float *qkv, const float *o, const float *stats,
+                               const float *d_o, float *d_source, float *d_qkv, float *d_score);
 };
 
 /* The functions of the table by name. */
@@ -150,7 +160,8 @@ struct rm_kernels {
     X(noisy_outer) X(signed_root) X(dueling) X(dueling_dx) X(normals) X(uniforms) X(sum_squares) \
     X(sum_squares_diff) X(adam) X(rmsprop) X(combine) X(sum_parts) X(lerp) X(gru) X(gru_dx) \
     X(lstm) X(lstm_dx) X(add) X(attention) X(attention_dx) X(span_mean) X(span_mean_dx) \
-    X(span_dots) X(span_dots_dx) X(relate) X(relate_dw)
+    X(span_dots) X(span_dots_dx) X(relate) X(relate_dw) X(graph_mean) X(graph_mean_dx) \
+    X(graph_attention) X(graph_attention_dx)
 /* clang-format on */
 
 extern const struct rm_kernels rm_isa_v2_kernels, rm_isa_v3_kernels, rm_isa_v4_kernels;

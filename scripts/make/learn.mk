@@ -12,6 +12,12 @@ learn: binaries
 learn-long: binaries
 	@BUILD=$(BUILD) tests/learning/run-table --long $(LEARN_ARGS) $(LEARN_KEPT)
 
+# The table of docs/goodhart.md, printed: two experiments over three seeds, 20 minutes a seed. GOODHART_ARGS='--seeds 101-101'.
+GOODHART_ARGS ?=
+.PHONY: goodhart
+goodhart: binaries
+	@BUILD=$(BUILD) tests/learning/run-goodhart $(GOODHART_ARGS)
+
 # Policy files against the library of their format and NumPy, in a throw-away environment.
 .PHONY: formats
 formats: $(BUILD)/tests/unit/learner/net/test_learner_safetensors $(BUILD)/tests/unit/learner/net/test_learner_policy_file

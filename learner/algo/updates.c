@@ -68,6 +68,8 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
     const enum rm_net_use use = t->ops->from_rollouts ? RM_NET_LEARN : RM_NET_TRAIN;
     int rc = rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, use, error);
+    if (!rc)
+        rm_net_watch(n->online, t->finite.check == RM_CHECK_FINITE_ALWAYS);
     if (!rc && target)
         rc = rm_net_workspace_create(&n->target, n->net, t->backend, t->rows, t->target_quantiles,
                                      RM_NET_INFER, error);
@@ -325,12 +327,23 @@ struct rm_trainer_result rm_updates_result(const struct rm_update_figures *f, do
     };
 }
 
+/* Whether nothing is to be found: passes of the CPU look at inputs and results on their way, and
+ * the gradient's norm is finite (an update that is not skipped). */
+static bool all_finite(const struct rm_updates *t, const struct rm_update_net *n, bool skipped)
+{
+    const size_t params = rm_net_param_count(n->net);
+    return rm_net_learned_finite(n->online) && !skipped &&
+           isfinite(t->backend->ops->sum_squares(t->backend, t->params + n->at, params));
+}
+
 void rm_updates_look(struct rm_updates *t, uint64_t number, bool skipped)
 {
     if (!rm_finite_due(&t->finite, number, skipped))
         return;
     for (uint32_t i = 0; i < t->net_count; i++) {
         const struct rm_update_net *n = &t->nets[i];
+        if (all_finite(t, n, skipped))
+            continue;
         if (!t->backend->device) /* learning in tiles keeps no rows */
             rm_net_forward(n->online, t->params + n->at, &n->trained_on);
         if (rm_finite_look(&t->finite, number, n->online, t->params + n->at, &n->trained_on,

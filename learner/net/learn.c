@@ -37,6 +37,7 @@ static void learn_in_chunks(struct rm_net_workspace *w, const float *params,
         const uint32_t rows = left < RM_CHUNK_ROWS ? left : RM_CHUNK_ROWS;
         const struct rm_net_input chunk = chunk_of(w, input, first, rows);
         const float *out = rm_net_forward_ready(w, params, &chunk);
+        w->odd = w->odd || (w->watched && !rm_net_results_finite(w, &chunk));
         loss->rows(loss->self, first, rows, out, w->d_out, sums);
         memset(w->d_out + rows * outputs, 0, (chunk.batch - rows) * outputs * sizeof *w->d_out);
         rm_net_backward(w, params, &chunk, w->d_out, first ? w->chunk_grads : grads);
@@ -49,6 +50,8 @@ void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct 
                   const struct rm_net_loss *loss, float *grads, double sums[RM_NET_SUMS])
 {
     memset(sums, 0, RM_NET_SUMS * sizeof *sums);
+    w->looked = w->watched;
+    w->odd = false;
     if (rm_net_tiles_take(w->tiles, input)) {
         rm_net_tiles_learn(w->tiles, params, input, loss, grads, sums);
         return;
@@ -58,6 +61,7 @@ void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct 
         return;
     }
     const float *out = rm_net_forward(w, params, input);
+    w->odd = w->watched && !rm_net_results_finite(w, input);
     loss->rows(loss->self, 0, input->batch, out, w->d_out, sums);
     rm_net_backward(w, params, input, w->d_out, grads);
 }

@@ -76,16 +76,24 @@ static void name_step(const struct rm_net *net, uint32_t index, char *text, size
     snprintf(text, bytes, "%s", rm_step_ops[net->steps[index].kind]->name);
 }
 
+/* Rows of a step's result that are there to be looked at. */
+static size_t rows_of(const struct rm_net_workspace *w, const struct rm_net_input *input,
+                      uint32_t index)
+{
+    const struct rm_row_form *form = &w->net->steps[index].out;
+    if (!w->needed[index] || !w->steps[index].whole || w->steps[index].compact)
+        return 0;
+    return form->padded
+               ? w->spans[form->padded - 1][input->batch]
+               : (size_t)input->batch * form->tokens * (form->per_quantile ? input->quantiles : 1);
+}
+
 static bool step_found(const struct rm_net_workspace *w, const struct rm_net_input *input,
                        uint32_t index, struct rm_net_finding *finding)
 {
-    const struct rm_row_form *form = &w->net->steps[index].out;
-    const size_t rows = form->padded ? w->spans[form->padded - 1][input->batch]
-                                     : (size_t)input->batch * form->tokens *
-                                           (form->per_quantile ? input->quantiles : 1);
+    const size_t rows = rows_of(w, input, index);
     char name[96];
-    if (!w->needed[index] || !w->steps[index].whole || w->steps[index].compact ||
-        !found(w, w->steps[index].y, rows, form->features, finding))
+    if (!rows || !found(w, w->steps[index].y, rows, w->net->steps[index].out.features, finding))
         return false;
     name_step(w->net, index, name, sizeof name);
     snprintf(finding->where, sizeof finding->where, "result of %s", name);
@@ -99,6 +107,32 @@ static bool input_found(const struct rm_net_workspace *w, const struct rm_net_in
         return false;
     snprintf(finding->where, sizeof finding->where, "input");
     return true;
+}
+
+static bool is_finite(const struct rm_net_workspace *w, const float *x, size_t n)
+{
+    return !x || isfinite(w->backend->ops->sum_squares(w->backend, x, n));
+}
+
+bool rm_net_results_finite(const struct rm_net_workspace *w, const struct rm_net_input *input)
+{
+    const struct rm_net *net = w->net;
+    bool good = net->takes_codes || is_finite(w, w->x, (size_t)input->batch * net->shape.inputs);
+    for (uint32_t i = 0; good && i < net->step_count; i++)
+        good = is_finite(w, w->steps[i].y, rows_of(w, input, i) * net->steps[i].out.features);
+    return good;
+}
+
+void rm_net_watch(struct rm_net_workspace *w, bool watch)
+{
+    w->watched = watch;
+}
+
+bool rm_net_learned_finite(struct rm_net_workspace *w)
+{
+    const bool fine = w->looked && !w->odd;
+    w->looked = w->odd = false;
+    return fine;
 }
 
 bool rm_net_look(const struct rm_net_workspace *w, const float *params,

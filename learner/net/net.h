@@ -158,6 +158,12 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   const struct rm_net_input *input, const struct rm_net_loss *loss, float *grads,
                   double sums[RM_NET_SUMS]);
 
+/* For debug.check_finite: whether rm_net_learn() looks at inputs and results while they are in
+ * the cache. rm_net_learned_finite(): whether those of its last call were all finite; false where
+ * it has not looked since the last question. */
+void rm_net_watch(struct rm_net_workspace *workspace, bool watch);
+bool rm_net_learned_finite(struct rm_net_workspace *workspace);
+
 /* Running normalisation of inputs (network.normalize_observations): offsets of two vectors of the
  * arena, mean and 1 / deviation, (inputs) each. Their gradients are zeros; the owner of the moments
  * writes them into params. x becomes clip((x - mean) * scale, +-observation_clip). SIZE_MAX without

@@ -235,7 +235,9 @@ struct rm_net_workspace {
     uint32_t max_batch, max_quantiles;
     enum rm_net_use use;
     bool training;
-    uint32_t result; /* the step whose result is returned */
+    bool watched, looked, odd; /* rm_net_watch(); since the last question: rm_net_learn() looked,
+                                  and found a number that is not finite */
+    uint32_t result;           /* the step whose result is returned */
     bool needed[RM_STEPS_MAX];
     struct rm_step_buffers steps[RM_STEPS_MAX];
     float *gathered;   /* (max_batch, inputs): rows picked by an index */
@@ -380,6 +382,9 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
 void rm_compact_choose(struct rm_net_workspace *w);
 /* steps/conv2d.c: a convolution of rows that are not compact. */
 struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
+
+/* look.c: whether the input and all results of the last forward pass are finite. */
+bool rm_net_results_finite(const struct rm_net_workspace *w, const struct rm_net_input *input);
 
 /* learn.c: rows of a chunk: enough to hide the reading of weights and gradients, and few enough for
  * small buffers. An incomplete chunk is filled up to a multiple of RM_CHUNK_STEP with its last row,

@@ -54,6 +54,7 @@ struct rm_net_tiles {
     uint64_t prepared; /* the first pass with the current parameters */
     struct {
         double sums[RM_NET_SUMS];
+        bool odd; /* parent->watched: a number is not finite */
     } slots[SLOTS_MAX];
     uint32_t bench_count;
     struct bench benches[];
@@ -340,13 +341,17 @@ static void forward_tile(void *user, uint32_t tile)
     return_bench(bench);
 }
 
-static void learn_tile(const struct work *work, struct bench *bench, uint32_t tile, float *grads,
-                       double sums[RM_NET_SUMS])
+static void learn_tile(const struct work *work, struct bench *bench, uint32_t tile, uint32_t slot,
+                       float *grads)
 {
+    struct rm_net_tiles *t = work->tiles;
+    double *const sums = t->slots[slot].sums;
     const struct rm_net_input input = rows_of(work, bench, tile);
-    const uint32_t rows = rows_in(work, tile), outputs = work->tiles->parent->net->outputs;
+    const uint32_t rows = rows_in(work, tile), outputs = t->parent->net->outputs;
     struct rm_net_workspace *w = bench->workspace;
     const float *out = rm_net_forward_ready(w, work->params, &input);
+    if (t->parent->watched)
+        t->slots[slot].odd = t->slots[slot].odd || !rm_net_results_finite(w, &input);
     for (uint32_t s = 0; s < work->steps; s++) {
         const size_t at = (size_t)s * work->wide * outputs;
         work->loss->rows(work->loss->self, s * work->lanes + tile * work->wide, work->wide,
@@ -368,11 +373,11 @@ static void learn_slot(void *user, uint32_t slot)
     float *grads = t->slot_grads + slot * t->stride;
     uint32_t first = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
     uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
-    memset(t->slots[slot].sums, 0, sizeof t->slots[slot].sums);
+    memset(&t->slots[slot], 0, sizeof t->slots[slot]);
     make_ready(bench, work);
     fetch(grads, n, true);
     for (uint32_t tile = first; tile < end; tile++) {
-        learn_tile(work, bench, tile, tile == first ? grads : bench->grads, t->slots[slot].sums);
+        learn_tile(work, bench, tile, slot, tile == first ? grads : bench->grads);
         if (tile != first)
             bench->backend->ops->add(bench->backend, grads, bench->grads, n, grads);
     }
@@ -418,9 +423,11 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     b->ops->run(b, learn_slot, &work, work.slot_count);
     b->ops->sum_parts(b, t->slot_grads, work.slot_count, t->stride, t->parent->net->param_count,
                       grads);
-    for (uint32_t s = 0; s < work.slot_count; s++)
+    for (uint32_t s = 0; s < work.slot_count; s++) {
+        t->parent->odd = t->parent->odd || t->slots[s].odd;
         for (uint32_t i = 0; i < RM_NET_SUMS; i++)
             sums[i] += t->slots[s].sums[i];
+    }
 }
 
 void rm_net_tiles_forward(struct rm_net_tiles *t, const float *params,

@@ -107,6 +107,7 @@ static void bare_update(void)
 {
     double sums[RM_NET_SUMS];
     const struct rm_backend_ops *ops = s.backend->ops;
+    rm_net_watch(s.workspace, false);
     rm_net_learn(s.workspace, s.params, &s.input, &s.loss, s.grads, sums);
     const double norm = sqrt(ops->sum_squares(s.backend, s.grads, s.n));
     const struct rm_adam adam = {.learning_rate = 1e-5f,
@@ -124,6 +125,8 @@ static void update(void)
 {
     double sums[RM_NET_SUMS];
     struct rm_error error;
+    const struct rm_backend_ops *ops = s.backend->ops;
+    rm_net_watch(s.workspace, s.finite.check == RM_CHECK_FINITE_ALWAYS);
     rm_net_learn(s.workspace, s.params, &s.input, &s.loss, s.grads, sums);
     struct rm_update_figures *f = rm_optimizer_figures(s.optimizer);
     struct rm_update_knobs knobs = {0};
@@ -133,8 +136,11 @@ static void update(void)
     if (s.finite.check != RM_CHECK_FINITE_OFF) {
         const double norm = rm_optimizer_norm(s.optimizer, s.grads);
         if (rm_finite_due(&s.finite, s.updates, !isfinite(f->last_loss) || !isfinite(norm))) {
-            rm_net_forward(s.workspace, s.params, &s.input);
-            rm_finite_look(&s.finite, s.updates, s.workspace, s.params, &s.input, s.grads);
+            if (!rm_net_learned_finite(s.workspace) || !isfinite(norm) ||
+                !isfinite(ops->sum_squares(s.backend, s.params, s.n))) {
+                rm_net_forward(s.workspace, s.params, &s.input);
+                rm_finite_look(&s.finite, s.updates, s.workspace, s.params, &s.input, s.grads);
+            }
         }
     }
     rm_optimizer_put(s.optimizer, &step);

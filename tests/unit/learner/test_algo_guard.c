@@ -168,7 +168,7 @@ struct net {
 
 enum { INPUTS = 6, BATCH = 9, ACTIONS = 3 };
 
-static void make_net(struct net *m)
+static void make_wide(struct net *m, uint32_t units)
 {
     struct rm_network_config config = {.layer_count = 4, .gain = 1};
     const struct rm_net_shape shape = {
@@ -177,7 +177,7 @@ static void make_net(struct net *m)
     config.layers[0] = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = 20};
     config.layers[1] = (struct rm_layer_config){.type = RM_LAYER_LAYER_NORM};
     config.layers[2] = (struct rm_layer_config){.type = RM_LAYER_RELU};
-    config.layers[3] = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = 17};
+    config.layers[3] = (struct rm_layer_config){.type = RM_LAYER_LINEAR, .units = units};
     if (rm_net_compile(&m->net, &config, &shape, &error) ||
         rm_net_workspace_create(&m->workspace, m->net, backend, BATCH, 1, true, &error))
         fail_msg("%s", error.text);
@@ -192,6 +192,11 @@ static void make_net(struct net *m)
     for (int i = 0; i < BATCH * ACTIONS; i++)
         m->d_out[i] = 1;
     m->input = (struct rm_net_input){.x = m->x, .batch = BATCH};
+}
+
+static void make_net(struct net *m)
+{
+    make_wide(m, 17);
 }
 
 static void drop_net(struct net *m)
@@ -268,6 +273,52 @@ static void the_first_number_is_named(void **state)
     drop_net(&m);
 }
 
+static void one_each(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                     double sums[RM_NET_SUMS])
+{
+    (void)self;
+    (void)first;
+    (void)out;
+    (void)sums;
+    for (uint32_t i = 0; i < rows * ACTIONS; i++)
+        d_out[i] = 1;
+}
+
+static bool learns_finite(struct net *m)
+{
+    double sums[RM_NET_SUMS];
+    const struct rm_net_loss loss = {one_each, NULL};
+    rm_net_prepare(m->workspace, m->params);
+    rm_net_learn(m->workspace, m->params, &m->input, &loss, m->grads, sums);
+    return rm_net_learned_finite(m->workspace);
+}
+
+/* With or without tiles: a pass that learns looks at its numbers, so that an update without such a
+ * number needs no further pass. */
+static void learning_looks_on_its_way(void **state)
+{
+    (void)state;
+    for (uint32_t units = 17; units <= 8192; units += 8175) {
+        struct net m;
+        make_wide(&m, units);
+        assert_false(learns_finite(&m));
+        rm_net_watch(m.workspace, true);
+        assert_true(learns_finite(&m));
+        assert_false(rm_net_learned_finite(m.workspace)); /* of no later pass */
+        m.x[4 * INPUTS + 2] = NAN;
+        assert_false(learns_finite(&m));
+        m.x[4 * INPUTS + 2] = 0;
+        assert_true(learns_finite(&m));
+        for (int i = 0; i < 20; i++)
+            tensor(&m, m.params, "layers.3.weight")[11 * 20 + i] = 3e38f;
+        tensor(&m, m.params, "layers.3.bias")[11] = 3e38f;
+        assert_false(learns_finite(&m));
+        rm_net_watch(m.workspace, false);
+        assert_false(learns_finite(&m));
+        drop_net(&m);
+    }
+}
+
 static void when_it_is_looked_for(void **state)
 {
     (void)state;
@@ -306,6 +357,7 @@ int main(void)
         cmocka_unit_test(no_rollbacks_at_all),
         cmocka_unit_test(the_first_number_is_named),
         cmocka_unit_test(when_it_is_looked_for),
+        cmocka_unit_test(learning_looks_on_its_way),
     };
     return cmocka_run_group_tests_name("guard", tests, open_backend, close_backend);
 }

@@ -108,6 +108,17 @@ static bool native_records(experiment_t *e, char *text, size_t bytes)
                e->record.directory);
 }
 
+/* In sequential mode the confined process records: it may write below the run's directory alone. */
+static bool record_place(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_experiment_confines(e) && e->mode == RM_MODE_SEQUENTIAL &&
+           e->record.directory[0] == '/' &&
+           SAY("\"%s\": the one process of sequential mode is confined (actor.sandbox) and may "
+               "write "
+               "in the run's directory alone; give a relative path",
+               e->record.directory);
+}
+
 static bool native_frames(experiment_t *e, char *text, size_t bytes)
 {
     return NATIVE(e) && e->sample.frame_stack > 1 &&
@@ -198,6 +209,9 @@ static const struct rm_check rows[] = {
     {{"record.directory", "actor.device"},
      native_records,
      "Rows of worlds on a device are not recorded."},
+    {{"record.directory", "mode", "actor.sandbox"},
+     record_place,
+     "The confined process of sequential mode records into the run's directory."},
     {{"curriculum", "actor.device"}, native_stages, "Worlds on a device have no curriculum."},
     {{"algorithm.normalize_rewards", "actor.device"},
      native_rewards,

@@ -417,9 +417,9 @@ static int make_part(struct rm_recorder *r, uint32_t number, struct rm_error *er
     part->ring = &r->session->rings[number];
     const size_t row = part->ring->row_bytes;
     uint64_t most = CHUNK_BYTES / row;
-    most = most < 1 ? 1 : most > CHUNK_ROWS_MAX ? CHUNK_ROWS_MAX : most;
     if (r->waits && most > part->ring->spec.rows / 4)
         most = part->ring->spec.rows / 4;
+    most = most < 1 ? 1 : most > CHUNK_ROWS_MAX ? CHUNK_ROWS_MAX : most;
     part->most = (uint32_t)most;
     part->room = r->episodes ? 2 * stream->lanes + CHUNK_ROWS_MAX : part->most;
     part->rows = malloc((r->episodes ? 1 : most) * row);

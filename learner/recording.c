@@ -228,7 +228,7 @@ static bool read_column(struct rm_recording_stream *stream, const json_t *about)
     const char *name, *type;
     int per_lane;
     json_t *shape;
-    uint32_t sizes[RM_RECORDING_DIMS], t = 0;
+    uint32_t sizes[RM_RECORDING_DIMS] = {0}, t = 0;
     if (json_unpack((json_t *)about, "{s:s, s:s, s:b, s:o}", "name", &name, "type", &type,
                     "per_lane", &per_lane, "shape", &shape) < 0 ||
         json_array_size(shape) > RM_RECORDING_DIMS || stream->columns == RM_RECORDING_COLUMNS)
@@ -286,7 +286,7 @@ static int place(char *path, size_t size, const char *folder, const char *file,
 static int read_about(struct rm_recording *r, struct rm_error *error)
 {
     char path[RM_PATH_TEXT_MAX + 32], *text = NULL;
-    size_t bytes;
+    size_t bytes = 0;
     json_error_t where;
     int format = 0, rc = place(path, sizeof path, r->folder, "recording.json", error);
     const char *run = "", *every = "", *world = "";
@@ -485,7 +485,12 @@ static int read_raw(struct rm_recording *r, uint64_t number, uint8_t **out, stru
     chunk->raw = head.raw;
     chunk->stored = head.stored;
     uint8_t *block = malloc(HEAD_BYTES + (size_t)head.stored + 1), *raw = malloc(head.raw + 1);
-    int rc = block && raw ? 0 : rm_fail(error, -ENOMEM, "no memory for chunk %" PRIu64, number);
+    if (!block || !raw) {
+        free(block);
+        free(raw);
+        return rm_fail(error, -ENOMEM, "no memory for chunk %" PRIu64, number);
+    }
+    int rc = 0;
     const ssize_t bytes = (ssize_t)(HEAD_BYTES + (size_t)head.stored);
     if (rc == 0 && pread(r->fd, block, (size_t)bytes, (off_t)chunk->offset) != bytes)
         rc = damaged(r, number, "the file ends before it does", error);
@@ -513,6 +518,8 @@ int rm_recording_read(struct rm_recording *r, uint64_t number, void *columns[RM_
     size_t at = 0;
     memset(columns, 0, RM_RECORDING_COLUMNS * sizeof *columns);
     int rc = read_raw(r, number, &raw, error);
+    if (!raw)
+        return rc;
     for (uint32_t c = 0; rc == 0 && c < stream->columns; c++) {
         const struct rm_recording_column *column = &stream->column[c];
         const size_t count = count_of(stream, column, chunk->entries);

@@ -120,7 +120,7 @@ static size_t settings_of(const struct sweep *s, size_t number, char **setting)
         free(value);
     }
     if (!s->seeded &&
-        asprintf(&setting[n], "seed=%llu", (unsigned long long)(s->experiment->seed + number)) >= 0)
+        asprintf(&setting[n], "seed=%llu", (unsigned long long)s->experiment->seed + number) >= 0)
         n++;
     if (asprintf(&setting[n], "sweep={}") >= 0)
         n++;

@@ -200,6 +200,15 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
 
 /* --- the end of a run ------------------------------------------------------------------------ */
 
+/* Whether the recorder can write the last rows. One that died is restarted first. */
+static bool can_record(const struct rm_daemon *daemon)
+{
+    const uint32_t recorder = rm_worker_recorder(&daemon->session.objects);
+    return !daemon->session.objects.recorders ||
+           !rm_session_has_process(&daemon->session, recorder) ||
+           daemon->supervisor.workers[recorder].state == RM_SUPERVISED_UP;
+}
+
 /* Whether all actors and learners have done their share, and those that do not stay for the last
  * checkpoint have ended. */
 static bool trained(struct rm_daemon *daemon)
@@ -214,7 +223,7 @@ static bool trained(struct rm_daemon *daemon)
             !daemon->supervisor.workers[i].finished)
             return false;
     }
-    return true;
+    return can_record(daemon);
 }
 
 /* The time when the last of them was done: their last heartbeat. The daemon may notice a second

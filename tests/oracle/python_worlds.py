@@ -352,7 +352,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("wanted", nargs="*")
     args = parser.parse_args()
-    dump, wanted = args.dump, args.wanted
+    dump, wanted, here = os.path.abspath(args.dump), args.wanted, os.getcwd()
     tests = [(play, world, options) for play, cases in ((play_single, SINGLE), (play_parallel, PARALLEL), (play_aec, AEC))
              for world, options in cases]
     tests = [test for test in tests if not wanted or any(word in test[1] + str(test[2]) for word in wanted)]
@@ -364,6 +364,7 @@ def main():
             with open(f"{folder}/worlds_for_oracle.py", "w", encoding="utf-8") as file:
                 file.write(FUNCTIONS)
             sys.path.insert(0, folder)
+            os.chdir(folder)  # MuJoCo writes a log where it is
             os.environ["PYTHONPATH"] = folder
             drawn = "butterfly" in world or "CarRacing" in world
             worlds, all_steps = 8, 400 if "supersuit" in world else DRAWN_STEPS if drawn else STEPS
@@ -381,6 +382,7 @@ def main():
                 failed += 1
                 print("not ok", name)
                 print("#", str(why).replace("\n", "\n# "), flush=True)
+            os.chdir(here)
             sys.path.remove(folder)
             sys.modules.pop("worlds_for_oracle", None)
     return failed != 0

@@ -35,6 +35,7 @@ struct player {
     char text[RM_PLAYER_TEXT_MAX];
     uint8_t *rgb;
     uint32_t finished; /* episodes */
+    bool begins;       /* another one, that has not been shown yet */
     double score;      /* of the latest */
     uint64_t steps;
     uint32_t worlds;
@@ -113,7 +114,8 @@ static int show(struct player *p, struct rm_error *error)
     if (!shows_pictures(p))
         p->head.text_bytes = (uint32_t)strnlen(p->text, sizeof p->text - 1);
     p->head.episode = p->finished + 1;
-    p->head.step = (uint32_t)(p->stepping.steps - p->stepping.arrivals.began[0]);
+    /* A first row arrives with the next step. */
+    p->head.step = p->begins ? 0 : (uint32_t)(p->stepping.steps - p->stepping.arrivals.began[0]);
     p->head.score = p->stepping.arrivals.total[0];
     for (uint32_t a = 0; a < spec->agents; a++)
         p->head.score += p->stepping.arrivals.playing[a] ? p->stepping.arrivals.score[a] : 0;
@@ -384,7 +386,8 @@ static int play_shown(struct player *p, struct rm_error *error)
         const uint32_t before = p->finished;
         if ((rc = show(p, error)) < 0 || (rc = rm_stepping_step(&p->stepping, error)) < 0)
             break;
-        if (p->finished > before)
+        p->begins = p->finished > before;
+        if (p->begins)
             rc = end_episode(p, error);
     }
     return rc;

@@ -39,7 +39,7 @@ static void help_is_everywhere(void **state)
 {
     (void)state;
     assert_int_equal(RUN("--help"), 0);
-    SAYS("Commands:");
+    SAYS("Usage: ringctl COMMAND");
     assert_int_equal(RUN("--version"), 0);
     SAYS("ringctl ");
     static const char *const names[] = {"run",    "validate",    "schema", "envs",       "list",

@@ -71,18 +71,22 @@ void rm_curve_close(struct rm_curve *curve)
     *curve = (struct rm_curve){.file = NULL};
 }
 
+static bool resize(double **numbers, size_t count)
+{
+    double *resized = realloc(*numbers, count * sizeof *resized);
+    if (resized)
+        *numbers = resized;
+    return resized;
+}
+
 /* Room for another value. */
 static bool grow(struct rm_curve *curve)
 {
     if (curve->count < curve->room)
         return true;
     const size_t room = curve->room ? 2 * curve->room : 256;
-    double *values = realloc(curve->values, room * sizeof *values);
-    curve->values = values ? values : curve->values;
-    double *at = values ? realloc(curve->at, room * sizeof *at) : NULL;
-    if (!at)
+    if (!resize(&curve->values, room) || !resize(&curve->at, room))
         return false;
-    curve->at = at;
     curve->room = room;
     return true;
 }

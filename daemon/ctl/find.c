@@ -160,7 +160,9 @@ static void owner_of(const char *socket, char *text, size_t size)
         snprintf(text, size, "another user");
         return;
     }
+    /* cppcheck-suppress getpwuidCalled ; one thread */
     const struct passwd *user = getpwuid(folder.st_uid);
+    /* cppcheck-suppress getgrgidCalled ; one thread */
     const struct group *group = getgrgid(folder.st_gid);
     char names[2][24];
     snprintf(names[0], sizeof names[0], "%u", (unsigned)folder.st_uid);

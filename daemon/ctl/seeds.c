@@ -38,7 +38,7 @@ static double value_at(const struct rm_curve *curve, double at)
 static void interval(const double *values, size_t count, struct rm_rng *rng, double *low,
                      double *high)
 {
-    double means[RESAMPLES], drawn[RM_SEEDS_MAX];
+    double means[RESAMPLES], drawn[RM_SEEDS_MAX] = {0};
     for (int r = 0; r < RESAMPLES; r++) {
         for (size_t i = 0; i < count; i++)
             drawn[i] = values[rm_rng_below(rng, (uint32_t)count)];

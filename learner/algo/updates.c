@@ -68,7 +68,7 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
     const enum rm_net_use use = t->ops->from_rollouts ? RM_NET_LEARN : RM_NET_TRAIN;
     int rc = rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, use, error);
-    if (!rc)
+    if (!rc && !t->backend->device) /* a device's pass is recorded: nothing can be read in it */
         rm_net_watch(n->online, t->finite.check == RM_CHECK_FINITE_ALWAYS);
     if (!rc && target)
         rc = rm_net_workspace_create(&n->target, n->net, t->backend, t->rows, t->target_quantiles,

@@ -136,7 +136,7 @@ static const struct rm_refusal cases[] = {
      {"t.json:1:36: world.options: should be an object, but is 3"}},
     {"{\"world\": {\"name\": \"x\", \"options\": "
      "{\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\": 1}}}",
-     {"t.json:1:37: world.options.aaaa", "the name of a world option has 1 to 63 bytes"}},
+     {"t.json:1:37: world.options.aaaa", "a name here has 1 to 63 bytes"}},
     {WITH("\"evaluation\": {\"options\": []}"),
      {"t.json:2:27: evaluation.options: should be an object, but is a list"}},
     {WITH("\"policy\": {\"map\": \"each\"}"), {"t.json:2:19: policy.map: \"each\" is not one of"}},

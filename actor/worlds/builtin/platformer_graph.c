@@ -72,6 +72,7 @@ static void write_node(float *f, const struct rm_platformer_paths *paths,
                        int at)
 {
     const int x = at % WIDTH * SPACING + SPACING / 2, y = at / WIDTH * SPACING + SPACING / 2;
+    const int row = at / WIDTH / 2, column = at % WIDTH / 2; /* of the tile, 2 by 2 nodes */
     const struct thing thing = thing_at(&map->level, state, x, y);
     f[RM_PLATFORMER_NODE_X] = (float)x / 1056;
     f[RM_PLATFORMER_NODE_Y] = (float)y / 600;
@@ -83,7 +84,7 @@ static void write_node(float *f, const struct rm_platformer_paths *paths,
     f[RM_PLATFORMER_NODE_RADIUS] = thing.radius / 20;
     f[RM_PLATFORMER_NODE_REACHED] = paths->reached[at];
     f[RM_PLATFORMER_NODE_KIND] = (float)thing.kind;
-    f[RM_PLATFORMER_NODE_TILE] = map->level.tile[at / WIDTH / 2][at % WIDTH / 2];
+    f[RM_PLATFORMER_NODE_TILE] = map->level.tile[row][column];
 }
 
 /* Nodes by y, then x. */

@@ -163,17 +163,7 @@ static int write_curves(struct report *r, size_t from, size_t to)
         curves[i - from] = &r->runs[i]->score;
     }
     rm_seeds_of(&seeds, curves, to - from);
-    struct rm_plot_series *mean = seeds.count ? rm_plot_add(plot) : NULL;
-    if (mean) {
-        *mean = (struct rm_plot_series){.x = seeds.at,
-                                        .y = seeds.mean,
-                                        .low = seeds.low,
-                                        .high = seeds.high,
-                                        .count = seeds.count,
-                                        .colour = 6};
-        snprintf(mean->name, sizeof mean->name, "interquartile mean of %zu, 95 %% interval",
-                 to - from);
-    }
+    rm_plot_add_seeds(plot, &seeds, to - from);
     int rc = write_plot(r, plot);
     free(plot);
     if (several)

@@ -4,11 +4,13 @@
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
+#include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/plot.h"
+#include "daemon/ctl/seeds.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
 #include "shm/base/plural.h"
-#include "shm/base/rng.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,6 @@
 #define RUNS_MAX   10000u
 #define KEYS_MAX   16u
 #define JOBS_MAX   256u
-#define DRAWS      2000u /* of the bootstrap */
 #define RANGE_MOST 100000.0
 
 struct run {
@@ -323,48 +324,10 @@ static void run_all(struct sweep *s, size_t jobs)
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Mean of the middle half of sorted numbers; those at its ends count in part. */
-static double middle_mean(const double *sorted, size_t n)
-{
-    const double cut = (double)n / 4;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double from = fmax((double)i, cut), to = fmin((double)i + 1, (double)n - cut);
-        if (to > from)
-            sum += sorted[i] * (to - from);
-    }
-    return sum / ((double)n - 2 * cut);
-}
-
 struct outcome {
     size_t runs;
     double mean, middle, low, high; /* middle's interval of 95 %, NAN with fewer than 2 runs */
 };
-
-/* Percentiles of the interquartile means of samples that are drawn with replacement. */
-static void find_interval(const double *score, struct outcome *out)
-{
-    struct rm_rng rng = rm_rng_at(1, RM_STREAM_EVALUATE, 0, 0);
-    double *drawn = calloc(out->runs + DRAWS, sizeof *drawn), *middle = drawn + out->runs;
-    for (uint32_t k = 0; drawn && k < DRAWS; k++) {
-        for (size_t i = 0; i < out->runs; i++)
-            drawn[i] = score[rm_rng_u32(&rng) % out->runs];
-        qsort(drawn, out->runs, sizeof *drawn, by_value);
-        middle[k] = middle_mean(drawn, out->runs);
-    }
-    if (drawn) {
-        qsort(middle, DRAWS, sizeof *middle, by_value);
-        out->low = middle[DRAWS / 40];
-        out->high = middle[DRAWS - 1 - DRAWS / 40];
-    }
-    free(drawn);
-}
 
 /* Of the finished runs that differ from run `of` in the seed alone; of all runs if it is SIZE_MAX.
  */
@@ -380,12 +343,10 @@ static struct outcome outcome_of(const struct sweep *s, size_t of)
             sum += score[out.runs++] = s->run[i].score;
     }
     if (out.runs) {
-        qsort(score, out.runs, sizeof *score, by_value);
         out.mean = sum / (double)out.runs;
-        out.middle = middle_mean(score, out.runs);
+        out.middle = rm_interquartile_mean(score, out.runs);
+        rm_interquartile_interval(score, out.runs, &out.low, &out.high);
     }
-    if (out.runs > 1)
-        find_interval(score, &out);
     free(score);
     return out;
 }
@@ -513,47 +474,44 @@ static int write_table(const struct sweep *s)
     return fclose(out) == 0 ? 0 : rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno));
 }
 
-/* A curve of each run and their mean, over steps; nothing without matplotlib. */
-static const char plot_program[] =
-    "import csv, sys\n"
-    "try:\n"
-    "    import matplotlib\n"
-    "except ImportError:\n"
-    "    sys.exit(1)\n"
-    "matplotlib.use('Agg')\n"
-    "import matplotlib.pyplot as plot\n"
-    "directory, folder = sys.argv[1:]\n"
-    "curves = []\n"
-    "for run in csv.DictReader(open(folder + '/table.csv')):\n"
-    "    if run['score']:\n"
-    "        rows = csv.DictReader(open(f\"{directory}/{run['run']}/latest/metrics.csv\"))\n"
-    "        curve = [(float(r['steps']), float(r['score_last'])) for r in rows if "
-    "r['score_last']]\n"
-    "        curves += [curve] if curve else []\n"
-    "for curve in curves:\n"
-    "    plot.plot(*zip(*curve), color='tab:blue', alpha=.2, linewidth=.8)\n"
-    "end = min((c[-1][0] for c in curves), default=0)\n"
-    "def at(curve, x):\n"
-    "    before = [y for s, y in curve if s <= x]\n"
-    "    return before[-1] if before else curve[0][1]\n"
-    "xs = [end * i / 200 for i in range(1, 201)]\n"
-    "if curves:\n"
-    "    plot.plot(xs, [sum(at(c, x) for c in curves) / len(curves) for x in xs], color='black')\n"
-    "plot.xlabel('steps')\n"
-    "plot.ylabel('score, mean of the latest 100 episodes')\n"
-    "plot.savefig(folder + '/curves.png', dpi=120)\n";
-
+/* A curve of each run, and their interquartile mean. Returns whether there was one to draw. */
 static bool draw(const struct sweep *s)
 {
-    int status = -1;
-    const pid_t pid = fork();
-    if (pid == 0) {
-        execlp("python3", "python3", "-c", plot_program, s->directory, s->folder, (char *)NULL);
-        _exit(127);
+    struct rm_plot *plot = calloc(1, sizeof *plot);
+    struct rm_seeds *seeds = calloc(1, sizeof *seeds);
+    struct rm_curve *curve = calloc(s->runs, sizeof *curve);
+    const struct rm_curve **found = calloc(s->runs, sizeof *found);
+    char path[PATH_MAX + 2 * RM_TEXT_MAX];
+    size_t count = 0;
+    for (size_t i = 0; plot && seeds && curve && found && i < s->runs; i++) {
+        snprintf(path, sizeof path, "%s/%s/latest", s->directory, s->run[i].name);
+        rm_curve_open(&curve[i], path, "score_last", "steps");
+        rm_curve_read(&curve[i]);
+        struct rm_plot_series *line = curve[i].count ? rm_plot_add(plot) : NULL;
+        if (curve[i].count)
+            found[count++] = &curve[i];
+        if (line)
+            *line = (struct rm_plot_series){
+                .x = curve[i].at, .y = curve[i].values, .count = curve[i].count, .thin = true};
     }
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (count) {
+        plot->title = s->experiment->name;
+        plot->x_label = "steps per agent";
+        plot->y_label = "score, mean of the latest episodes";
+        rm_seeds_of(seeds, found, count);
+        rm_plot_add_seeds(plot, seeds, count);
+    }
+    snprintf(path, sizeof path, "%s/curves.svg", s->folder);
+    FILE *out = count ? fopen(path, "we") : NULL;
+    const bool drawn = out && rm_plot_write(out, plot);
+    const bool closed = out && fclose(out) == 0;
+    for (size_t i = 0; curve && i < s->runs; i++)
+        rm_curve_close(&curve[i]);
+    free(plot);
+    free(seeds);
+    free(curve);
+    free(found);
+    return drawn && closed;
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */
@@ -608,7 +566,7 @@ static int finish(const struct sweep *s)
     print_outcomes(s, &style);
     if (write_table(s))
         return RM_CTL_FAILED;
-    printf("\n%s/table.csv%s\n", s->folder, !stopped && draw(s) ? " and curves.png" : "");
+    printf("\n%s/table.csv%s\n", s->folder, !stopped && draw(s) ? " and curves.svg" : "");
     if (failed)
         printf("%zu of %zu %s not finished; the same command goes on with them\n", failed, s->runs,
                rm_plural(s->runs, "run is", "runs are"));

@@ -196,9 +196,10 @@ bool rm_plot_write(FILE *out, const struct rm_plot *plot)
         const struct rm_plot_series *s = &plot->series[i];
         if (s->low && s->high)
             write_band(out, s, &x, &y);
-        if (!s->points)
+        const bool apart = s->points || s->count == 1;
+        if (!apart)
             write_line(out, s, &x, &y);
-        for (size_t p = 0; s->points && p < s->count; p++)
+        for (size_t p = 0; apart && p < s->count; p++)
             fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
                     at_x(&x, s->x[p]), at_y(&y, s->y[p]), rm_plot_colour(s->colour));
     }

@@ -6,14 +6,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define RM_PLOT_SERIES 64
+#define RM_PLOT_SERIES 512
+#define RM_PLOT_GREY   6 /* a colour's number */
 
 struct rm_plot_series {
     char name[256];           /* "": not in the legend */
     const double *x, *y;      /* [count] */
     const double *low, *high; /* [count]: a band around y; NULL = none */
     size_t count;
-    int colour;  /* 0 to RM_PLOT_COLOURS - 1; one that is larger begins again */
+    int colour;  /* counted from 0; those after the last begin again */
     bool points; /* not joined */
     bool thin;
 };

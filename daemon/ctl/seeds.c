@@ -3,10 +3,8 @@
 #include "shm/base/rng.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
-
-#define RESAMPLES 1000
-#define SEED      1 /* of the resampling: the same report twice */
 
 static int by_value(const void *a, const void *b)
 {
@@ -35,39 +33,56 @@ static double value_at(const struct rm_curve *curve, double at)
     return curve->values[low];
 }
 
-static void interval(const double *values, size_t count, struct rm_rng *rng, double *low,
-                     double *high)
+void rm_interquartile_interval(const double *values, size_t count, double *low, double *high)
 {
-    double means[RESAMPLES], drawn[RM_SEEDS_MAX] = {0};
-    for (int r = 0; r < RESAMPLES; r++) {
+    double *drawn = count > 1 ? calloc(count, sizeof *drawn) : NULL, means[RM_SEEDS_DRAWS];
+    struct rm_rng rng = rm_rng_at(0, RM_STREAM_RESAMPLE, 0, 0);
+    *low = *high = NAN;
+    if (!drawn)
+        return;
+    for (int k = 0; k < RM_SEEDS_DRAWS; k++) {
         for (size_t i = 0; i < count; i++)
-            drawn[i] = values[rm_rng_below(rng, (uint32_t)count)];
-        means[r] = rm_interquartile_mean(drawn, count);
+            drawn[i] = values[rm_rng_below(&rng, (uint32_t)count)];
+        means[k] = rm_interquartile_mean(drawn, count);
     }
-    qsort(means, RESAMPLES, sizeof means[0], by_value);
-    *low = means[(int)(0.025 * RESAMPLES)];
-    *high = means[(int)(0.975 * RESAMPLES) - 1];
+    qsort(means, RM_SEEDS_DRAWS, sizeof means[0], by_value);
+    *low = means[RM_SEEDS_DRAWS / 40];
+    *high = means[RM_SEEDS_DRAWS - 1 - RM_SEEDS_DRAWS / 40];
+    free(drawn);
 }
 
 void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, size_t count)
 {
-    double from = 0, to = INFINITY, values[RM_SEEDS_MAX];
-    struct rm_rng rng = rm_rng_at(SEED, RM_STREAM_RESAMPLE, 0, 0);
+    double from = 0, to = INFINITY, *values = calloc(count, sizeof *values);
+    bool empty = !values;
     seeds->count = 0;
-    for (size_t c = 0; c < count; c++) {
-        if (!curves[c]->count)
-            return;
-        from = fmax(from, curves[c]->at[0]);
-        to = fmin(to, curves[c]->at[curves[c]->count - 1]);
+    for (size_t c = 0; c < count && !empty; c++) {
+        empty = !curves[c]->count;
+        from = empty ? from : fmax(from, curves[c]->at[0]);
+        to = empty ? to : fmin(to, curves[c]->at[curves[c]->count - 1]);
     }
-    if (count < 2 || count > RM_SEEDS_MAX || !(to > from))
-        return;
-    for (; seeds->count < RM_SEEDS_GRID; seeds->count++) {
-        const size_t i = seeds->count;
+    if (!empty && count > 1 && to > from)
+        seeds->count = RM_SEEDS_GRID;
+    for (size_t i = 0; i < seeds->count; i++) {
         seeds->at[i] = from + (to - from) * (double)i / (RM_SEEDS_GRID - 1);
         for (size_t c = 0; c < count; c++)
             values[c] = value_at(curves[c], seeds->at[i]);
-        interval(values, count, &rng, &seeds->low[i], &seeds->high[i]);
+        rm_interquartile_interval(values, count, &seeds->low[i], &seeds->high[i]);
         seeds->mean[i] = rm_interquartile_mean(values, count);
     }
+    free(values);
+}
+
+void rm_plot_add_seeds(struct rm_plot *plot, const struct rm_seeds *seeds, size_t count)
+{
+    struct rm_plot_series *mean = seeds->count ? rm_plot_add(plot) : NULL;
+    if (!mean)
+        return;
+    *mean = (struct rm_plot_series){.x = seeds->at,
+                                    .y = seeds->mean,
+                                    .low = seeds->low,
+                                    .high = seeds->high,
+                                    .count = seeds->count,
+                                    .colour = RM_PLOT_GREY};
+    snprintf(mean->name, sizeof mean->name, "interquartile mean of %zu, 95 %% interval", count);
 }

@@ -3,8 +3,9 @@
 #define RM_DAEMON_CTL_SEEDS_H
 
 #include "daemon/ctl/curve.h"
+#include "daemon/ctl/plot.h"
 
-#define RM_SEEDS_GRID 200
+#define RM_SEEDS_GRID 100
 
 /* Interquartile mean over seeds, and its interval of 95 % by bootstrap over seeds, on one grid of
  * steps (Agarwal et al., Deep RL at the Edge of the Statistical Precipice, 2021). */
@@ -17,8 +18,16 @@ struct rm_seeds {
  * them, rounded down: of five the mean of the middle three. */
 double rm_interquartile_mean(double *values, size_t count);
 
-/* Of `count` curves, 2 to RM_SEEDS_MAX: from the first step that all have to the last one. */
-#define RM_SEEDS_MAX 64
+/* Its interval of 95 % by bootstrap: percentiles of the means of RM_SEEDS_DRAWS samples that are
+ * drawn with replacement. Always the same for the same values; NAN with fewer than 2. */
+#define RM_SEEDS_DRAWS 2000
+void rm_interquartile_interval(const double *values, size_t count, double *low, double *high);
+
+/* Of `count` curves, 2 or more: from the first step that all have to the last one. */
 void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, size_t count);
+
+/* Draws them, `count` curves, as a line with a band; nothing if there are no points. The plot holds
+ * pointers into *seeds. */
+void rm_plot_add_seeds(struct rm_plot *plot, const struct rm_seeds *seeds, size_t count);
 
 #endif

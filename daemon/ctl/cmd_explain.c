@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #define SHOWN 0.005 /* shares below are not shown */
@@ -129,59 +128,33 @@ static void print_human(const struct rm_explained *x)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-/* A running experiment: its directory and its counters of now. */
-static int ask_running(const struct rm_ctl_arguments *given, char *directory, size_t size,
-                       json_t **now)
-{
-    struct rm_ctl_client client;
-    struct rm_error error = {""};
-    json_t *status = NULL;
-    int rc = rm_find_open(&client, given);
-    if (rc)
-        return rc;
-    rc = rm_ctl_client_call(&client, "status", NULL, &status, &error);
-    if (rc == 0)
-        rc = rm_ctl_client_call(&client, "metrics", NULL, now, &error);
-    if (rc)
-        rc = rm_ctl_complain(rm_ctl_client_exit_code(rc), "%s", error.text);
-    const char *at = json_string_value(json_object_get(status, "run_directory"));
-    const char *state = json_string_value(json_object_get(status, "state"));
-    snprintf(directory, size, "%s", at ? at : "");
-    /* While the run ends, counters move on and steps do not: the rows have its training. */
-    if (state && strcmp(state, "running") != 0) {
-        json_decref(*now);
-        *now = NULL;
-    }
-    json_decref(status);
-    rm_ctl_client_close(&client);
-    return rc;
-}
-
-static bool is_run(const char *path)
-{
-    char config[PATH_MAX];
-    struct stat about;
-    return snprintf(config, sizeof config, "%s/config.json", path) < (int)sizeof config &&
-           stat(config, &about) == 0;
-}
-
+/* By counters of now, where it runs. */
 static int explain(struct rm_explained *x, const struct rm_ctl_arguments *given)
 {
-    const char *name = given->argument[0];
-    char directory[PATH_MAX] = "";
-    json_t *now = NULL;
+    char directory[PATH_MAX];
+    struct rm_ctl_client client;
     struct rm_error error = {""};
-    int rc = 0;
-    if (name && strchr(name, '/') && !is_run(name))
-        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,
-                               "%s is no run directory: it has no config.json", name);
-    if (name && is_run(name))
-        snprintf(directory, sizeof directory, "%s", name);
-    else if ((rc = ask_running(given, directory, sizeof directory, &now)))
+    json_t *status, *now = NULL;
+    int rc = rm_find_run(directory, &client, &status, given, given->argument[0]);
+    if (rc)
         return rc;
-    rc = rm_explain_run(x, directory, now, &error);
+    const char *state = json_string_value(json_object_get(status, "state"));
+    /* While the run ends, counters move on and steps do not: the rows have its training. */
+    if (state && strcmp(state, "running") == 0) {
+        rc = rm_ctl_client_call(&client, "metrics", NULL, &now, &error);
+        rc = rc ? rm_ctl_client_exit_code(rc) : 0;
+    }
+    rm_ctl_client_close(&client);
+    if (!status && rm_ctl_value(given, "verify"))
+        rc = rm_ctl_complain(
+            RM_CTL_USAGE, "--verify tries a change on a running experiment, not on %s", directory);
+    else if (rc)
+        rm_ctl_complain(rc, "%s", error.text);
+    else if (rm_explain_run(x, directory, now, &error))
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    json_decref(status);
     json_decref(now);
-    return rc ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text) : 0;
+    return rc;
 }
 
 /* --- trying a change on a running experiment ------------------------------------------------- */
@@ -361,7 +334,7 @@ static int print(const struct rm_explained *x, const struct rm_ctl_arguments *gi
     return 0;
 }
 
-/* --verify needs a running experiment and a change. */
+/* --verify needs a change. */
 static int check_verify(const struct rm_ctl_arguments *given)
 {
     const char *verify = rm_ctl_value(given, "verify");
@@ -371,10 +344,6 @@ static int check_verify(const struct rm_ctl_arguments *given)
         return rm_ctl_complain(RM_CTL_USAGE, "--verify \"%s\": give seconds, 0.1 to 3600", verify);
     if (verify && !rm_ctl_value(given, "set"))
         return rm_ctl_complain(RM_CTL_USAGE, "--verify: give the change with --set");
-    if (verify && given->argument[0] && is_run(given->argument[0]))
-        return rm_ctl_complain(RM_CTL_USAGE,
-                               "--verify tries a change on a running experiment, not on %s",
-                               given->argument[0]);
     return 0;
 }
 

@@ -85,7 +85,9 @@ int rm_ctl_logs(const struct rm_ctl_arguments *given)
     const uint64_t most = lines ? strtoull(lines, &end, 10) : 0;
     if (lines && (end == lines || *end || *lines == '-'))
         return rm_ctl_complain(RM_CTL_USAGE, "--lines \"%s\": give a number of lines", lines);
-    int rc = rm_find_run(path, &client, given, given->argument[0]);
+    json_t *status;
+    int rc = rm_find_run(path, &client, &status, given, given->argument[0]);
+    json_decref(status);
     if (rc)
         return rc;
     snprintf(name, sizeof name, "%s/log.txt", path);

@@ -45,19 +45,15 @@ static json_t *read_json(const char *directory, const char *file)
 static int read_run(struct run *run, const struct rm_ctl_arguments *given, const char *name)
 {
     struct rm_ctl_client client;
-    struct rm_error error = {""};
-    int rc = rm_find_run(run->directory, &client, given, name);
+    int rc = rm_find_run(run->directory, &client, &run->status, given, name);
     if (rc)
         return rc;
-    if (client.fd >= 0 && rm_ctl_client_call(&client, "status", NULL, &run->status, &error))
-        run->status = NULL;
     rm_ctl_client_close(&client);
     if (!run->status)
         run->status = read_json(run->directory, "summary.json");
     run->config = read_json(run->directory, "config.json");
     if (!run->config)
-        return rm_ctl_complain(RM_CTL_FAILED, "%s: no run's directory: it has no config.json",
-                               run->directory);
+        return rm_ctl_complain(RM_CTL_FAILED, "%s/config.json cannot be read", run->directory);
     rm_snapshot_read(&run->now, run->status);
     if (!run->now.name[0]) /* it was killed, and not resumed */
         snprintf(run->now.name, sizeof run->now.name, "%s",

@@ -274,29 +274,32 @@ static int run_of_file(char *path, const char *file)
     return rc;
 }
 
-int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_arguments *given,
-                const char *name)
+int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
+                const struct rm_ctl_arguments *given, const char *name)
 {
     struct rm_error error = {""};
-    json_t *reply = NULL;
     struct stat is;
     client->fd = -1;
-    if (name && !rm_ctl_value(given, "socket") && strpbrk(name, "/.") && stat(name, &is) == 0) {
-        if (!S_ISDIR(is.st_mode))
+    *status = NULL;
+    if (name && !rm_ctl_value(given, "socket") && strpbrk(name, "/.")) {
+        if (stat(name, &is) == 0 && !S_ISDIR(is.st_mode))
             return run_of_file(path, name);
-        snprintf(path, PATH_MAX, "%s", name);
-        return 0;
+        if (snprintf(path, PATH_MAX, "%s/config.json", name) < PATH_MAX && stat(path, &is) == 0) {
+            *strrchr(path, '/') = '\0';
+            return 0;
+        }
+        return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,
+                               "%s is no run directory: it has no config.json", name);
     }
     int rc = open_named(client, given, name);
     if (rc)
         return rc;
-    rc = rm_ctl_client_call(client, "status", NULL, &reply, &error);
+    rc = rm_ctl_client_call(client, "status", NULL, status, &error);
     if (rc) {
         rm_ctl_client_close(client);
         return rm_ctl_complain(rm_ctl_client_exit_code(rc), "status: %s", error.text);
     }
-    const char *directory = json_string_value(json_object_get(reply, "run_directory"));
+    const char *directory = json_string_value(json_object_get(*status, "run_directory"));
     snprintf(path, PATH_MAX, "%s", directory ? directory : "");
-    json_decref(reply);
     return 0;
 }

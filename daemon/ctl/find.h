@@ -22,12 +22,13 @@ bool rm_find_alive(const char *socket);
  * Returns 0, or prints the reason and returns an enum rm_ctl_exit value. */
 int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given);
 
-/* The directory of the run that `name` and --socket mean, into `path` of PATH_MAX bytes: that of a
- * running experiment (the only one, where both are left out), to which *client is then open; or of
- * the latest run of an experiment's FILE, or a run's directory, and client->fd is -1. Returns 0, or
- * prints the reason and returns an enum rm_ctl_exit value. */
-int rm_find_run(char *path, struct rm_ctl_client *client, const struct rm_ctl_arguments *given,
-                const char *name);
+/* The directory of the run that `name` and --socket mean, into `path` of PATH_MAX bytes. Of a
+ * running experiment (the only one, where both are left out): *client is open and *status its reply
+ * to `status`, for the caller to close and to json_decref. Of the latest run of an experiment's
+ * FILE, or of a run's directory: client->fd is -1 and *status NULL. Returns 0, or prints the reason
+ * and returns an enum rm_ctl_exit value. */
+int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
+                const struct rm_ctl_arguments *given, const char *name);
 
 /* --timeout in nanoseconds (0 = none) into *timeout_ns; `fallback_s` when it is not given.
  * Returns 0, or prints the reason and returns RM_CTL_USAGE. */

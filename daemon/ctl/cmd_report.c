@@ -367,7 +367,7 @@ int rm_ctl_report(const struct rm_ctl_arguments *given)
             r.runs[r.count++] = run;
     }
     if (rc == 0) {
-        qsort(r.runs, r.count, sizeof r.runs[0], by_name_and_seed);
+        qsort(r.runs, r.count, sizeof(void *), by_name_and_seed);
         r.out = fopen(file, "we");
         rc = r.out ? write_page(&r) : 0;
         const bool failed = !r.out || ferror(r.out);

@@ -479,8 +479,8 @@ static bool draw(const struct sweep *s)
 {
     struct rm_plot *plot = calloc(1, sizeof *plot);
     struct rm_seeds *seeds = calloc(1, sizeof *seeds);
-    struct rm_curve *curve = calloc(s->runs, sizeof *curve);
-    const struct rm_curve **found = calloc(s->runs, sizeof *found);
+    struct rm_curve *curve = calloc(s->runs + 1, sizeof *curve);
+    const struct rm_curve **found = calloc(s->runs + 1, sizeof(void *));
     char path[PATH_MAX + 2 * RM_TEXT_MAX];
     size_t count = 0;
     for (size_t i = 0; plot && seeds && curve && found && i < s->runs; i++) {

@@ -279,7 +279,7 @@ int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
 {
     struct rm_error error = {""};
     struct stat is;
-    client->fd = -1;
+    *client = (struct rm_ctl_client){.fd = -1};
     *status = NULL;
     if (name && !rm_ctl_value(given, "socket") && strpbrk(name, "/.")) {
         if (stat(name, &is) == 0 && !S_ISDIR(is.st_mode))

@@ -96,15 +96,16 @@ static void write_axes(FILE *out, const struct rm_plot *plot, const struct span 
                        const struct span *y)
 {
     const double dx = tick_of(x, TICKS), dy = tick_of(y, TICKS);
-    for (double v = ceil(y->from / dy) * dy; v <= y->to; v += dy)
+    for (long i = lround(ceil(y->from / dy)); (double)i * dy <= y->to; i++) {
+        const double at = at_y(y, (double)i * dy);
         fprintf(out,
                 "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                LEFT, WIDTH - RIGHT, at_y(y, v), at_y(y, v), LEFT - 6, at_y(y, v) + 4,
-                rm_format_number(fabs(v) < dy / 2 ? 0 : v).s);
-    for (double v = ceil(x->from / dx) * dx; v <= x->to; v += dx)
-        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", at_x(x, v),
-                HEIGHT - BOTTOM + 16, rm_format_count(v).s);
+                LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, rm_format_number((double)i * dy).s);
+    }
+    for (long i = lround(ceil(x->from / dx)); (double)i * dx <= x->to; i++)
+        fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+                at_x(x, (double)i * dx), HEIGHT - BOTTOM + 16, rm_format_count((double)i * dx).s);
     fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", LEFT + ACROSS / 2, HEIGHT - 8);
     rm_html_text(out, plot->x_label);
     fprintf(out,

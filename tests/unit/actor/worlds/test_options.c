@@ -174,7 +174,8 @@ static void errors_of_built_in_worlds_come_at_once(void **state)
         config = (struct rm_world_config){.options = "{"};
         for (size_t i = 0; docs[i].key; i++)
             add_bad(config.options, sizeof config.options - 1, &docs[i]);
-        strcat(config.options, "}");
+        const size_t used = strlen(config.options);
+        snprintf(config.options + used, sizeof config.options - used, "}");
         assert_int_equal(rm_world_open(&world, name, "", &error), 0);
         assert_true(rm_world_create(&world, &config, 1, 0, 1, &env, &error) < 0);
         lists_all(name, docs, error.text);

@@ -16,10 +16,25 @@ static void enter(struct rm_state *s, const char *noun, uint32_t i)
     rm_state_enter(s, name);
 }
 
+typedef uint64_t __attribute__((may_alias)) word_t;
+
+/* Words that the daemon may change while a thread of it copies them: settings and what follows
+ * from them. Each is copied whole; bytes is a multiple of 8, at most that of the settings. */
+static void words_state(struct rm_state *s, const char *name, void *words, size_t bytes)
+{
+    word_t *word = words, copy[RM_BOARD_SETTINGS] = {0};
+    const size_t count = bytes / sizeof *word;
+    for (size_t i = 0; i < count; i++)
+        copy[i] = __atomic_load_n(&word[i], __ATOMIC_RELAXED);
+    rm_state_bytes(s, name, copy, bytes);
+    for (size_t i = 0; rm_state_loading(s) && i < count; i++)
+        __atomic_store_n(&word[i], copy[i], __ATOMIC_RELAXED);
+}
+
 static void run_state(struct rm_board_run *run, struct rm_state *s)
 {
     rm_state_enter(s, "run");
-    rm_state_bytes(s, "settings", run->settings, sizeof run->settings);
+    words_state(s, "settings", run->settings, sizeof run->settings);
     RM_STATE(s, "evaluations", run->evaluations);
     RM_STATE(s, "eval_score_mean", run->eval_score_mean);
     RM_STATE(s, "eval_score_stderr", run->eval_score_stderr);
@@ -96,8 +111,11 @@ struct counted {
             offsetof(struct type, last) + sizeof(((struct type *)NULL)->last), true                \
     }
 
+static const struct counted limiter_counted =
+    FROM_TO("sampled", rm_board_policy, limiter.sampled, limiter.min_inserted);
+_Static_assert(offsetof(struct rm_limiter, min_inserted) < RM_BOARD_SETTINGS * sizeof(uint64_t),
+               "words_state() has room");
 static const struct counted policy_counted[] = {
-    FROM_TO("sampled", rm_board_policy, limiter.sampled, limiter.min_inserted),
     FROM_TO("inserted", rm_board_policy, limiter.inserted, limiter.inserted),
     FROM_TO("actors", rm_board_policy, env_steps, epsilon),
     FROM_TO("learner", rm_board_policy, updates, reward_scale),
@@ -125,6 +143,8 @@ static void board_state(struct rm_board_view *board, struct rm_state *s)
     round_state(board->round, s);
     for (uint32_t i = 0; i < board->run->policies; i++) {
         enter(s, "policy", i);
+        words_state(s, limiter_counted.name, (uint8_t *)&board->policies[i] + limiter_counted.from,
+                    limiter_counted.to - limiter_counted.from);
         block_state(&board->policies[i], policy_counted, COUNT(policy_counted), s);
         rm_state_leave(s);
     }

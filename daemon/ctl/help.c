@@ -17,9 +17,11 @@ static void wrap(FILE *out, const char *text, int indent, int column)
     bool begun = false;
     for (; *text; text += strspn(text, " ")) {
         if (*text == '\n') {
-            fprintf(out, text[1] == '\n' ? "\n\n%*s" : "", indent, "");
-            begun = begun && text[1] != '\n';
-            column = begun ? column : indent;
+            if (text[1] == '\n') {
+                fprintf(out, "\n\n%*s", indent, "");
+                column = indent;
+                begun = false;
+            }
             text++;
             continue;
         }

@@ -10,7 +10,7 @@ $(BUILD)/obj/actor/worlds/prolog/host.o: actor/worlds/prolog/host.pl
 	@mkdir -p $(@D)
 	@cd $(<D) && $(LD) -r -z noexecstack -b binary -o $(abspath $@) $(<F)
 
-$(BUILD)/obj/actor/worlds/prolog/plugin.o: ALL_CFLAGS += $(PROLOG_CFLAGS:-I%=-isystem %) -Wno-format-truncation
+$(BUILD)/obj/actor/worlds/prolog/plugin.o: ALL_CFLAGS += $(PROLOG_CFLAGS:-I%=-isystem %) -Wno-unknown-warning-option -Wno-format-truncation
 
 # It stays once it is loaded (nodelete), because SWI-Prolog does.
 $(PROLOG_PLUGIN): $(BUILD)/obj/actor/worlds/prolog/plugin.o $(BUILD)/obj/actor/worlds/prolog/host.o

@@ -2,6 +2,7 @@
 
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/find.h"
+#include "daemon/ctl/lines.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,10 +13,8 @@
 #define FOLLOW_MS 200
 
 struct logs {
-    FILE *file;
+    struct rm_lines lines;
     const char *worker; /* NULL: all lines */
-    char *line;         /* getline's */
-    size_t room;
 };
 
 /* "TIME LEVEL WORKER: text". A role stands for all of its workers: "actor" for "actor-0". */
@@ -29,21 +28,14 @@ static bool of_worker(const char *line, const char *worker)
     return strncmp(text, worker, length) == 0 && (text[length] == ':' || text[length] == '-');
 }
 
-/* The next whole line that is wanted, or NULL. Goes back to the beginning of one that is not
- * whole: the daemon is still writing it. */
+/* The next line that is wanted, or NULL. */
 static const char *next_line(struct logs *l)
 {
-    for (;;) {
-        const long began = ftell(l->file);
-        const ssize_t length = getline(&l->line, &l->room, l->file);
-        if (length <= 0 || l->line[length - 1] != '\n') {
-            clearerr(l->file);
-            fseek(l->file, began, SEEK_SET);
-            return NULL;
-        }
-        if (!l->worker || of_worker(l->line, l->worker))
-            return l->line;
-    }
+    const char *line;
+    do
+        line = rm_lines_next(&l->lines);
+    while (line && l->worker && !of_worker(line, l->worker));
+    return line;
 }
 
 static void print_rest(struct logs *l, uint64_t skip)
@@ -59,7 +51,7 @@ static uint64_t lines_before(struct logs *l, uint64_t most)
     uint64_t count = 0;
     while (next_line(l))
         count++;
-    rewind(l->file);
+    rewind(l->lines.file);
     return count > most ? count - most : 0;
 }
 
@@ -91,16 +83,16 @@ int rm_ctl_logs(const struct rm_ctl_arguments *given)
     if (rc)
         return rc;
     snprintf(name, sizeof name, "%s/log.txt", path);
-    struct logs l = {.file = fopen(name, "re"), .worker = rm_ctl_value(given, "worker")};
-    if (l.file) {
+    struct logs l = {.worker = rm_ctl_value(given, "worker")};
+    rm_lines_open(&l.lines, name);
+    if (l.lines.file) {
         print_rest(&l, lines ? lines_before(&l, most) : 0);
         if (rm_ctl_flag(given, "follow"))
             follow(&l, client.fd);
-        fclose(l.file);
     } else {
         rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", name, strerror(errno));
     }
-    free(l.line);
+    rm_lines_close(&l.lines);
     rm_ctl_client_close(&client);
     return rc;
 }

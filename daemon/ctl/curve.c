@@ -7,20 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next whole line, or NULL: then the file is at its beginning again. */
-static char *next_line(struct rm_curve *c)
-{
-    const long began = ftell(c->file);
-    const ssize_t length = getline(&c->line, &c->line_room, c->file);
-    if (length > 0 && c->line[length - 1] == '\n') {
-        c->line[length - 1] = '\0';
-        return c->line;
-    }
-    clearerr(c->file);
-    fseek(c->file, began, SEEK_SET);
-    return NULL;
-}
-
 /* The number in a column of a line; NAN if there is none. */
 static double number_in(const char *line, size_t column)
 {
@@ -36,10 +22,10 @@ static size_t column_of(const char *header, const char *name)
 {
     const size_t length = strlen(name);
     for (size_t column = 0;; column++) {
-        const size_t width = strcspn(header, ",");
+        const size_t width = strcspn(header, ",\n");
         if (width == length && !strncmp(header, name, length))
             return column;
-        if (!header[width])
+        if (header[width] != ',')
             return SIZE_MAX;
         header += width + 1;
     }
@@ -49,10 +35,10 @@ void rm_curve_open(struct rm_curve *curve, const char *directory, const char *co
                    const char *at_column)
 {
     char path[PATH_MAX];
-    *curve = (struct rm_curve){.file = NULL};
+    *curve = (struct rm_curve){.count = 0};
     snprintf(path, sizeof path, "%s/metrics.csv", directory);
-    curve->file = fopen(path, "re");
-    const char *header = curve->file ? next_line(curve) : NULL;
+    rm_lines_open(&curve->rows, path);
+    const char *header = rm_lines_next(&curve->rows);
     if (header) {
         curve->column = column_of(header, column);
         curve->at_column = column_of(header, at_column);
@@ -63,12 +49,10 @@ void rm_curve_open(struct rm_curve *curve, const char *directory, const char *co
 
 void rm_curve_close(struct rm_curve *curve)
 {
-    if (curve->file)
-        fclose(curve->file);
+    rm_lines_close(&curve->rows);
     free(curve->values);
     free(curve->at);
-    free(curve->line);
-    *curve = (struct rm_curve){.file = NULL};
+    *curve = (struct rm_curve){.count = 0};
 }
 
 static bool resize(double **numbers, size_t count)
@@ -93,7 +77,7 @@ static bool grow(struct rm_curve *curve)
 
 void rm_curve_read(struct rm_curve *curve)
 {
-    for (const char *line; (line = curve->file ? next_line(curve) : NULL);) {
+    for (const char *line; (line = rm_lines_next(&curve->rows));) {
         const double value = number_in(line, curve->column), at = number_in(line, curve->at_column);
         if (isnan(value) || isnan(at) || !grow(curve))
             continue;

@@ -2,16 +2,15 @@
 #ifndef RM_DAEMON_CTL_CURVE_H
 #define RM_DAEMON_CTL_CURVE_H
 
+#include "daemon/ctl/lines.h"
+
 #include <stddef.h>
-#include <stdio.h>
 
 struct rm_curve {
-    FILE *file;               /* NULL = there is none */
+    struct rm_lines rows;
     size_t column, at_column; /* of the values and of what they stand over, counted from 0 */
     double *values, *at;      /* [count], in the order of rows; rows without both are left out */
     size_t count, room;
-    char *line; /* getline's */
-    size_t line_room;
 };
 
 /* Opens metrics.csv of a run's directory at these columns: values, such as "score_last", over

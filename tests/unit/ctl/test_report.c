@@ -23,12 +23,12 @@ static void a_curve_grows_with_its_file(void **state)
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/metrics.csv", directory);
     rm_curve_open(&curve, directory, "score", "steps");
-    assert_null(curve.file);
+    assert_null(curve.rows.file);
     FILE *file = fopen(path, "w");
     fputs("time,steps,rate,score\n0,10,1,1.5\n1,20,1,\n2,30,1,-2\n3,4", file);
     fflush(file);
     rm_curve_open(&curve, directory, "rat", "steps"); /* not "rate" */
-    assert_null(curve.file);
+    assert_null(curve.rows.file);
     rm_curve_open(&curve, directory, "score", "steps");
     rm_curve_read(&curve);
     assert_int_equal(curve.count, 2); /* one row has no value, and one is not whole */

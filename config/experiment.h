@@ -230,6 +230,7 @@ struct rm_experiment {
     char name[RM_TEXT_MAX];
     uint64_t seed;
     enum rm_mode mode;
+    bool report; /* at the end of a run in the foreground */
 
     struct {
         uint64_t steps;                   /* steps per agent over all worlds; 0 = until stopped, or

@@ -534,6 +534,11 @@ const struct rm_key rm_keys[] = {
          "recorded, counted and reported. If true, they wait, and rows stay in their ring until "
          "they are on disk."),
 
+    BOOL("report", ANY, report, 1,
+         "At the end of a run in the foreground, writes `report.html` into the run directory, as "
+         "`ringctl report` does: curves, where the time went, settings, what happened. Of a sweep "
+         "there is one report, of all its runs."),
+
     COMPOUND("sweep", ANY, RM_KEY_OPTIONS, sweep, sweep, "{}",
              "Runs instead of one: keys with a list of values each, or a range, `{\"seed\": "
              "{\"from\": 1, \"to\": 20}, \"world.options.goal\": [[0, 0], [0, 1]]}`. "

@@ -42,6 +42,9 @@ void rm_console_summary(struct rm_console *console, const struct rm_progress *pr
                         const struct rm_supervisor *supervisor, const struct rm_world_facts *world,
                         const char *run_directory);
 
+/* The path of the run's report; NULL: there is none, for a reason that was printed. */
+void rm_console_report(const struct rm_console *console, const char *page);
+
 /* The text of the live line, cut to `width` columns: pure, for tests. */
 size_t rm_console_line(char *line, size_t size, const struct rm_progress *progress, unsigned width);
 

@@ -17,12 +17,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+extern char **environ;
 
 #define INTERRUPTS_APART_NS (300 * RM_NS_PER_MS)
 
@@ -470,6 +474,41 @@ static void connect_parts(struct rm_daemon *daemon)
     daemon->resumed.lock = &daemon->run_lock;
 }
 
+/* Writes report.html by `ringctl report`, which reads the run directory as it has been left. A run
+ * is not failed by it. Ctrl-C ends it alone. */
+static void write_report(const struct rm_daemon *daemon)
+{
+    char program[RM_PATH_TEXT_MAX + 32], page[sizeof daemon->directory.path + 16];
+    char *arguments[] = {(char *)"ringctl",
+                         (char *)"report",
+                         (char *)daemon->directory.path,
+                         (char *)"--output",
+                         page,
+                         NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none, pipe;
+    pid_t pid = -1;
+    int code = -1;
+    snprintf(page, sizeof page, "%s/report.html", daemon->directory.path);
+    rm_program_beside(program, sizeof program, "ringctl");
+    sigemptyset(&none);
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setsigdefault(&how, &pipe);
+    if (posix_spawnp(&pid, program, &files, &how, arguments, environ) == 0)
+        while (waitpid(pid, &code, 0) < 0 && errno == EINTR)
+            ;
+    posix_spawnattr_destroy(&how);
+    posix_spawn_file_actions_destroy(&files);
+    rm_console_report(&daemon->console, code == 0 ? page : NULL);
+}
+
 static struct rm_daemon *create(const struct rm_daemon_options *options, struct rm_error *error)
 {
     struct rm_daemon *daemon = calloc(1, sizeof *daemon);
@@ -529,6 +568,8 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         open_files(daemon, error) == 0 && serve(daemon, error) == 0)
         code = run(daemon, error);
     close_all(daemon);
+    if (daemon->console.out && experiment->report)
+        write_report(daemon);
     return code;
 }
 

@@ -32,3 +32,15 @@ int rm_libexec_find(char *path, size_t size, struct rm_error *error)
     }
     return 0;
 }
+
+void rm_program_beside(char *path, size_t size, const char *name)
+{
+    char self[PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    const int length =
+        snprintf(path, size, "%.*s%s", slash ? (int)(slash + 1 - self) : 0, self, name);
+    if (length < 0 || (size_t)length >= size || access(path, X_OK) < 0)
+        snprintf(path, size, "%s", name);
+}

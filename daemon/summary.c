@@ -182,6 +182,15 @@ static void deaths(FILE *out, const struct rm_session *session,
     }
 }
 
+/* A reader that has gone is not an error; the caller reports other errors. */
+static void flush(FILE *out)
+{
+    if (fflush(out) && errno == EPIPE) {
+        __fpurge(out);
+        clearerr(out);
+    }
+}
+
 void rm_console_summary(struct rm_console *console, const struct rm_progress *progress,
                         const struct rm_supervisor *supervisor, const struct rm_world_facts *world,
                         const char *run_directory)
@@ -213,9 +222,12 @@ void rm_console_summary(struct rm_console *console, const struct rm_progress *pr
     fputc('\n', out);
     deaths(out, session, supervisor);
     fprintf(out, "run directory: %s\n", run_directory);
-    /* A reader that has gone is not an error; the caller reports other errors. */
-    if (fflush(out) && errno == EPIPE) {
-        __fpurge(out);
-        clearerr(out);
-    }
+    flush(out);
+}
+
+void rm_console_report(const struct rm_console *console, const char *page)
+{
+    if (page)
+        fprintf(console->out, "report: %s\n", page);
+    flush(console->out);
 }

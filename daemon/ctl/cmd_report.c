@@ -4,9 +4,11 @@
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/explain.h"
 #include "daemon/ctl/find.h"
+#include "daemon/ctl/lines.h"
 #include "daemon/ctl/plot.h"
 #include "daemon/ctl/seeds.h"
 #include "daemon/ctl/snapshot.h"
+#include "daemon/ctl/tool.h"
 #include "daemon/format.h"
 
 #include <errno.h>
@@ -18,10 +20,12 @@
 
 #define RUNS_MAX     RM_CTL_REST_MAX
 #define HAPPENED_MAX 200 /* lines of a log that are shown */
+#define AGENTS_MAX   12  /* of a plot: there are as many colours */
 
 struct run {
     char directory[PATH_MAX];
     json_t *status, *config;
+    char *settings; /* those that runs of one experiment have in common */
     struct rm_snapshot now;
     struct rm_curve score, evaluations;
 };
@@ -30,7 +34,7 @@ struct report {
     FILE *out;
     const char *plots; /* a directory, or NULL */
     struct run *runs[RUNS_MAX];
-    size_t count, plotted;
+    size_t count, group, groups; /* runs; experiments so far, and all */
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -40,6 +44,24 @@ static json_t *read_json(const char *directory, const char *file)
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/%s", directory, file);
     return json_load_file(path, 0, NULL);
+}
+
+static json_int_t seed_of(const struct run *run)
+{
+    return json_integer_value(json_object_get(run->config, "seed"));
+}
+
+/* All settings but those by which seeds of one experiment differ. */
+static char *settings_in_common(const json_t *config)
+{
+    static const char *const own[] = {"seed", "name", "control", "report", "sweep"};
+    json_t *left = json_deep_copy(config);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        json_object_del(left, own[i]);
+    json_object_del(json_object_get(left, "run"), "directory");
+    char *text = json_dumps(left, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(left);
+    return text;
 }
 
 static int read_run(struct run *run, const struct rm_ctl_arguments *given, const char *name)
@@ -54,6 +76,9 @@ static int read_run(struct run *run, const struct rm_ctl_arguments *given, const
     run->config = read_json(run->directory, "config.json");
     if (!run->config)
         return rm_ctl_complain(RM_CTL_FAILED, "%s/config.json cannot be read", run->directory);
+    run->settings = settings_in_common(run->config);
+    if (!run->settings)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory for a run");
     rm_snapshot_read(&run->now, run->status);
     if (!run->now.name[0]) /* it was killed, and not resumed */
         snprintf(run->now.name, sizeof run->now.name, "%s",
@@ -69,31 +94,35 @@ static void free_run(struct run *run)
 {
     json_decref(run->status);
     json_decref(run->config);
+    free(run->settings);
     rm_curve_close(&run->score);
     rm_curve_close(&run->evaluations);
     free(run);
 }
 
-static json_int_t seed_of(const struct run *run)
-{
-    return json_integer_value(json_object_get(run->config, "seed"));
-}
-
-/* Runs of one name that are neighbours: report() sorts them. */
+/* Runs with the same settings are neighbours: write_report() sorts them. */
 static size_t group_end(const struct report *r, size_t from)
 {
     size_t to = from + 1;
-    while (to < r->count && !strcmp(r->runs[to]->now.name, r->runs[from]->now.name))
+    while (to < r->count && !strcmp(r->runs[to]->settings, r->runs[from]->settings))
         to++;
     return to;
 }
 
-static int by_name_and_seed(const void *a, const void *b)
+static int by_settings_and_seed(const void *a, const void *b)
 {
     const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
-    const int names = strcmp(x->now.name, y->now.name);
+    const int settings = strcmp(x->settings, y->settings);
     const json_int_t one = seed_of(x), other = seed_of(y);
-    return names ? names : (one > other) - (one < other);
+    return settings ? settings : (one > other) - (one < other);
+}
+
+/* The name of a run, or the first and the last of several. */
+static void title_of(const struct report *r, size_t from, size_t to, char *title, size_t size)
+{
+    const char *first = r->runs[from]->now.name, *last = r->runs[to - 1]->now.name;
+    const bool one = !strcmp(first, last);
+    snprintf(title, size, "%s%s%s", first, one ? "" : " to ", one ? "" : last);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -105,18 +134,35 @@ static void cell(FILE *out, const char *text)
     fputs("</td>", out);
 }
 
-/* On the page, and in a file of its own if asked for. */
-static int write_plot(struct report *r, const struct rm_plot *plot)
+/* Of a picture: PATH.svg as PATH.png, by the first program that is there and can. */
+static void convert(const char *svg, const char *png)
+{
+    const char *const lines[][6] = {{"rsvg-convert", "--zoom=2", "-o", png, svg},
+                                    {"inkscape", "-o", png, svg},
+                                    {"magick", svg, png},
+                                    {"convert", svg, png}};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (rm_tool_call(lines[i]) == 0)
+            return;
+}
+
+/* On the page, and in files of its own if asked for. */
+static int write_plot(struct report *r, struct rm_plot *plot, const char *name)
 {
     if (!rm_plot_write(r->out, plot) || !r->plots)
         return 0;
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%zu.svg", r->plots, ++r->plotted);
-    FILE *file = fopen(path, "we");
+    char number[16] = "", svg[PATH_MAX], png[PATH_MAX];
+    if (r->groups > 1)
+        snprintf(number, sizeof number, "%zu-", r->group);
+    snprintf(svg, sizeof svg, "%s/%s%s.svg", r->plots, number, name);
+    snprintf(png, sizeof png, "%s/%s%s.png", r->plots, number, name);
+    FILE *file = fopen(svg, "we");
+    plot->alone = true;
     if (file)
         rm_plot_write(file, plot);
     if (!file || fclose(file))
-        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno));
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", svg, strerror(errno));
+    convert(svg, png);
     return 0;
 }
 
@@ -131,6 +177,45 @@ static struct rm_plot_series *add_curve(struct rm_plot *plot, const struct rm_cu
     return s;
 }
 
+/* Training of each agent, and its evaluations. */
+static int write_agents(struct report *r, const struct run *run)
+{
+    struct rm_plot *plot = calloc(1, sizeof *plot);
+    struct rm_curve *curves = calloc(2 * RM_BOARD_AGENTS, sizeof *curves);
+    const unsigned agents = run->now.agents < AGENTS_MAX ? run->now.agents : AGENTS_MAX;
+    int rc = plot && curves ? 0 : rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
+    for (unsigned a = 0; rc == 0 && a < agents; a++) {
+        char column[2 * RM_NAME_MAX];
+        struct rm_curve *rewards = &curves[2 * a], *evaluations = rewards + 1;
+        snprintf(column, sizeof column, "agent.%s.reward_last", run->now.agent[a].name);
+        rm_curve_open(rewards, run->directory, column, "steps");
+        rm_curve_read(rewards);
+        snprintf(column, sizeof column, "agent.%s.evaluation", run->now.agent[a].name);
+        rm_curve_open(evaluations, run->directory, column, "evaluation_steps");
+        rm_curve_read(evaluations);
+        for (int i = 0; i < 2; i++) {
+            struct rm_plot_series *s = rewards[i].count ? add_curve(plot, &rewards[i]) : NULL;
+            if (!s)
+                continue;
+            s->colour = (int)a;
+            s->points = i == 1;
+            if (i == 0)
+                snprintf(s->name, sizeof s->name, "%s", run->now.agent[a].name);
+        }
+    }
+    if (rc == 0) {
+        plot->title = run->now.name;
+        plot->x_label = "steps per agent";
+        plot->y_label = "reward of an episode; points: evaluations";
+        rc = write_plot(r, plot, "agents");
+    }
+    for (unsigned i = 0; curves && i < 2 * agents; i++)
+        rm_curve_close(&curves[i]);
+    free(curves);
+    free(plot);
+    return rc;
+}
+
 /* Training and evaluations of the seeds of one experiment. */
 static int write_curves(struct report *r, size_t from, size_t to)
 {
@@ -140,9 +225,10 @@ static int write_curves(struct report *r, size_t from, size_t to)
     const bool several = to - from > 1;
     if (!plot)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
-    *plot = (struct rm_plot){.title = r->runs[from]->now.name,
-                             .x_label = "steps per agent",
-                             .y_label = "score of an episode"};
+    char title[2 * sizeof r->runs[0]->now.name + 8];
+    title_of(r, from, to, title, sizeof title);
+    *plot = (struct rm_plot){
+        .title = title, .x_label = "steps per agent", .y_label = "score of an episode"};
     for (size_t i = from; i < to; i++) {
         struct rm_plot_series *s = add_curve(plot, &r->runs[i]->score);
         if (s && (s->thin = several))
@@ -160,8 +246,10 @@ static int write_curves(struct report *r, size_t from, size_t to)
     }
     rm_seeds_of(&seeds, curves, to - from);
     rm_plot_add_seeds(plot, &seeds, to - from);
-    int rc = write_plot(r, plot);
+    int rc = write_plot(r, plot, "score");
     free(plot);
+    if (rc == 0 && !several && r->runs[from]->now.agents > 1)
+        rc = write_agents(r, r->runs[from]);
     if (several)
         fputs("<p>Points are greedy evaluations. The mean is drawn as far as all seeds came.</p>\n",
               r->out);
@@ -279,20 +367,19 @@ static bool is_news(const char *line)
 
 static void write_happened(FILE *out, const char *directory)
 {
-    char path[PATH_MAX + 16], *line = NULL;
-    size_t room = 0, shown = 0;
+    char path[PATH_MAX + 16];
+    size_t shown = 0;
+    struct rm_lines log;
     snprintf(path, sizeof path, "%s/log.txt", directory);
-    FILE *log = fopen(path, "re");
+    rm_lines_open(&log, path);
     fputs("<h3>What happened</h3>\n<pre>", out);
-    while (log && getline(&line, &room, log) > 0)
+    for (const char *line; (line = rm_lines_next(&log));)
         if (is_news(line) && shown++ < HAPPENED_MAX)
             rm_html_text(out, line);
     if (shown > HAPPENED_MAX)
         fprintf(out, "%zu more lines in log.txt\n", shown - HAPPENED_MAX);
     fputs("</pre>\n", out);
-    free(line);
-    if (log)
-        fclose(log);
+    rm_lines_close(&log);
 }
 
 static void write_settings(FILE *out, const struct run *run)
@@ -326,9 +413,12 @@ static int write_page(struct report *r)
     fputs(head, r->out);
     int rc = 0;
     for (size_t from = 0, to; rc == 0 && from < r->count; from = to) {
+        char title[2 * sizeof r->runs[0]->now.name + 8];
         to = group_end(r, from);
+        r->group++;
+        title_of(r, from, to, title, sizeof title);
         fputs("<h1>", r->out);
-        rm_html_text(r->out, r->runs[from]->now.name);
+        rm_html_text(r->out, title);
         fputs("</h1>\n", r->out);
         rc = write_curves(r, from, to);
         write_runs(r, from, to);
@@ -348,35 +438,48 @@ static int write_page(struct report *r)
     return rc;
 }
 
-int rm_ctl_report(const struct rm_ctl_arguments *given)
+int rm_ctl_report_runs(const struct rm_ctl_arguments *given, const char *file, const char *plots,
+                       const char *const *names, size_t count)
 {
-    const char *file = rm_ctl_value(given, "output");
-    struct report r = {.plots = rm_ctl_value(given, "plots")};
+    struct report r = {.plots = plots};
     int rc = 0;
-    if (!file)
-        file = "report.html";
-    if (r.plots && mkdir(r.plots, 0777) < 0 && errno != EEXIST)
-        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", r.plots, strerror(errno));
-    for (size_t i = 0; rc == 0 && i <= given->rest_count && r.count < RUNS_MAX; i++) {
+    if (plots && mkdir(plots, 0777) < 0 && errno != EEXIST)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", plots, strerror(errno));
+    for (size_t i = 0; rc == 0 && i < count && r.count < RUNS_MAX; i++) {
         struct run *run = calloc(1, sizeof *run);
         if (!run)
             rc = rm_ctl_complain(RM_CTL_FAILED, "no memory for a run");
         else
-            rc = read_run(run, given, i ? given->rest[i - 1] : given->argument[0]);
+            rc = read_run(run, given, names[i]);
         if (run)
             r.runs[r.count++] = run;
     }
     if (rc == 0) {
-        qsort(r.runs, r.count, sizeof(void *), by_name_and_seed);
+        qsort(r.runs, r.count, sizeof(void *), by_settings_and_seed);
+        for (size_t from = 0; from < r.count; from = group_end(&r, from))
+            r.groups++;
         r.out = fopen(file, "we");
         rc = r.out ? write_page(&r) : 0;
         const bool failed = !r.out || ferror(r.out);
         if ((r.out && fclose(r.out)) || failed)
             rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", file, strerror(errno));
-        if (rc == 0)
-            puts(file);
     }
     for (size_t i = 0; i < r.count; i++)
         free_run(r.runs[i]);
+    return rc;
+}
+
+int rm_ctl_report(const struct rm_ctl_arguments *given)
+{
+    const char *file = rm_ctl_value(given, "output"), *names[RUNS_MAX + 1];
+    size_t count = 0;
+    names[count++] = given->argument[0];
+    for (size_t i = 0; i < given->rest_count && count < RUNS_MAX; i++)
+        names[count++] = given->rest[i];
+    if (!file)
+        file = "report.html";
+    const int rc = rm_ctl_report_runs(given, file, rm_ctl_value(given, "plots"), names, count);
+    if (rc == 0)
+        puts(file);
     return rc;
 }

@@ -4,22 +4,28 @@
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
+#include "daemon/ctl/client.h"
 #include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/plot.h"
 #include "daemon/ctl/seeds.h"
+#include "daemon/ctl/snapshot.h"
 #include "daemon/format.h"
+#include "daemon/socket_path.h"
 #include "daemon/table.h"
+#include "shm/base/clock.h"
 #include "shm/base/plural.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,6 +35,8 @@
 #define KEYS_MAX   16u
 #define JOBS_MAX   256u
 #define RANGE_MOST 100000.0
+#define LIVE_MS    1000
+#define ANSWER_NS  (RM_NS_PER_S / 2) /* of a run that is asked for its line */
 
 struct run {
     char name[RM_TEXT_MAX];
@@ -46,8 +54,10 @@ struct sweep {
     const char *key[KEYS_MAX];
     json_t *sweep, *values[KEYS_MAX]; /* lists */
     bool seeded;                      /* seed is among the keys */
+    json_int_t seeds;                 /* --seeds; 0: not given */
     size_t runs;
     struct run *run;
+    size_t drawn; /* live lines on the terminal */
 };
 
 static volatile sig_atomic_t stopped;
@@ -83,6 +93,16 @@ static int read_keys(struct sweep *s)
     json_t *value;
     s->runs = 1;
     s->sweep = json_loads(s->experiment->sweep, 0, NULL);
+    if (s->seeds && json_object_get(s->sweep, "seed"))
+        return rm_ctl_complain(RM_CTL_USAGE,
+                               "--seeds is for sweeps without seeds; that of %s has "
+                               "some",
+                               s->given->argument[0]);
+    if (s->seeds) {
+        const json_int_t from = (json_int_t)s->experiment->seed;
+        json_object_set_new(s->sweep, "seed",
+                            json_pack("{s:I,s:I}", "from", from, "to", from + s->seeds - 1));
+    }
     json_object_foreach(s->sweep, key, value)
     {
         if (s->keys == KEYS_MAX)
@@ -125,14 +145,16 @@ static size_t settings_of(const struct sweep *s, size_t number, char **setting)
         n++;
     if (asprintf(&setting[n], "sweep={}") >= 0)
         n++;
+    if (asprintf(&setting[n], "report=false") >= 0)
+        n++;
     return n;
 }
 
 static int load(const struct sweep *s, size_t number, struct rm_experiment *experiment,
                 struct rm_error *error)
 {
-    struct rm_override overrides[RM_CTL_GIVEN_MAX + KEYS_MAX + 2];
-    char *setting[KEYS_MAX + 2];
+    struct rm_override overrides[RM_CTL_GIVEN_MAX + KEYS_MAX + 3];
+    char *setting[KEYS_MAX + 3];
     size_t count = 0;
     const size_t n = settings_of(s, number, setting);
     for (size_t i = 0; i < s->given->given_count; i++)
@@ -221,11 +243,64 @@ static int check_values(const struct sweep *s, size_t number)
                                   s->directory, s->run[number].name, number);
 }
 
+/* --- on the terminal -------------------------------------------------------------------------- */
+
+static void clear_lines(struct sweep *s)
+{
+    if (s->drawn)
+        printf("\033[%zuA\033[J", s->drawn);
+    s->drawn = 0;
+}
+
+/* What a run answers now; false: nothing yet, or nothing any more. */
+static bool ask(const struct run *run, struct rm_snapshot *now)
+{
+    struct rm_ctl_client client;
+    struct rm_error error = {""};
+    char socket[RM_SOCKET_PATH_MAX];
+    json_t *status = NULL;
+    if (rm_socket_path(socket, run->name, &error) < 0 ||
+        rm_ctl_client_open(&client, socket, ANSWER_NS, &error) < 0)
+        return false;
+    if (rm_ctl_client_call(&client, "status", NULL, &status, &error) == 0)
+        rm_snapshot_read(now, status);
+    rm_ctl_client_close(&client);
+    json_decref(status);
+    return status != NULL;
+}
+
+/* A line for each run that is going on, as many as the terminal has room for; redrawn in place. */
+static void draw_lines(struct sweep *s, const struct rm_style *style)
+{
+    static struct rm_snapshot now;
+    struct winsize size;
+    size_t room =
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2 ? size.ws_row : 24;
+    const int width = style->width > 1 ? style->width - 1 : 79;
+    clear_lines(s);
+    for (size_t i = 0; i < s->runs && s->drawn + 2 < room; i++) {
+        char line[512];
+        if (s->run[i].pid <= 0)
+            continue;
+        if (ask(&s->run[i], &now))
+            snprintf(line, sizeof line, "%s %-8s %6s  %s of %s steps  %s/s  score %s  %s left",
+                     s->run[i].name, now.state, rm_format_percent(rm_snapshot_progress(&now)).s,
+                     rm_format_count(now.steps).s, rm_format_count(now.steps_budget).s,
+                     rm_format_count(now.steps_per_s).s, rm_format_measure(now.score_last).s,
+                     rm_format_duration(now.left_s).s);
+        else
+            snprintf(line, sizeof line, "%s starting", s->run[i].name);
+        printf("%.*s\n", width, line);
+        s->drawn++;
+    }
+    fflush(stdout);
+}
+
 /* --- running them ----------------------------------------------------------------------------- */
 
 static void become_run(const struct sweep *s, size_t number, pid_t parent)
 {
-    char *line[2 * RM_CTL_GIVEN_MAX + 2 * KEYS_MAX + 16], *setting[KEYS_MAX + 2];
+    char *line[2 * RM_CTL_GIVEN_MAX + 2 * KEYS_MAX + 18], *setting[KEYS_MAX + 3];
     char path[2 * PATH_MAX];
     size_t n = 0;
     line[n++] = (char *)"ringctl";
@@ -276,6 +351,7 @@ static void start(struct sweep *s, size_t number)
 
 static void note_end(struct sweep *s, pid_t pid, int status, size_t *left)
 {
+    clear_lines(s);
     for (size_t i = 0; i < s->runs; i++) {
         struct run *run = &s->run[i];
         if (run->pid != pid)
@@ -293,10 +369,34 @@ static void note_end(struct sweep *s, pid_t pid, int status, size_t *left)
     }
 }
 
+static void on_end(int number)
+{
+    (void)number;
+}
+
+/* The next run that has ended; -1: interrupted, or there is none. On a terminal, lines are drawn
+ * meanwhile. */
+static pid_t wait_for_one(struct sweep *s, const struct rm_style *style, int *status)
+{
+    const bool live = isatty(STDOUT_FILENO) && style->width > 0;
+    const sig_atomic_t before = stopped;
+    pid_t pid = waitpid(-1, status, live ? WNOHANG : 0);
+    while (pid == 0 && stopped == before) {
+        draw_lines(s, style);
+        poll(NULL, 0, LIVE_MS); /* the end of a run interrupts it */
+        pid = waitpid(-1, status, WNOHANG);
+    }
+    errno = pid == 0 ? EINTR : errno;
+    return pid ? pid : -1;
+}
+
 /* Makes the runs that are not finished. */
 static void run_all(struct sweep *s, size_t jobs)
 {
+    const struct sigaction action = {.sa_handler = on_end, .sa_flags = SA_NOCLDSTOP};
+    const struct rm_style style = rm_style_of(stdout);
     size_t next = 0, running = 0;
+    sigaction(SIGCHLD, &action, NULL);
     bool told = false;
     while (running > 0 || (!stopped && next < s->runs)) {
         if (stopped && !told) {
@@ -314,7 +414,7 @@ static void run_all(struct sweep *s, size_t jobs)
             continue;
         }
         int status;
-        const pid_t pid = waitpid(-1, &status, 0);
+        const pid_t pid = wait_for_one(s, &style, &status);
         if (pid > 0)
             note_end(s, pid, status, &running);
         else if (errno == ECHILD)
@@ -556,6 +656,24 @@ static int prepare(struct sweep *s)
     return rc;
 }
 
+/* Of the runs that are there. NULL: none, or too many for a page. */
+static const char *write_report(const struct sweep *s)
+{
+    static char page[PATH_MAX + 16];
+    const char *names[RM_CTL_REST_MAX];
+    char *made[RM_CTL_REST_MAX];
+    size_t count = 0;
+    for (size_t i = 0; s->runs <= RM_CTL_REST_MAX && i < s->runs; i++)
+        if (s->run[i].finished &&
+            asprintf(&made[count], "%s/%s/latest", s->directory, s->run[i].name) >= 0)
+            names[count] = made[count], count++;
+    snprintf(page, sizeof page, "%s/report.html", s->folder);
+    const int rc = count ? rm_ctl_report_runs(s->given, page, NULL, names, count) : -1;
+    while (count)
+        free(made[--count]);
+    return rc == 0 ? page : NULL;
+}
+
 static int finish(const struct sweep *s)
 {
     const struct rm_style style = rm_style_of(stdout);
@@ -567,6 +685,9 @@ static int finish(const struct sweep *s)
     if (write_table(s))
         return RM_CTL_FAILED;
     printf("\n%s/table.csv%s\n", s->folder, !stopped && draw(s) ? " and curves.svg" : "");
+    const char *page = s->experiment->report && !stopped ? write_report(s) : NULL;
+    if (page)
+        printf("report: %s\n", page);
     if (failed)
         printf("%zu of %zu %s not finished; the same command goes on with them\n", failed, s->runs,
                rm_plural(s->runs, "run is", "runs are"));
@@ -579,6 +700,11 @@ int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experimen
     s.given = given;
     s.experiment = experiment;
     const size_t jobs = jobs_of(given);
+    const char *seeds = rm_ctl_value(given, "seeds");
+    char *end = NULL;
+    s.seeds = seeds ? strtoll(seeds, &end, 10) : 0;
+    if (seeds && (end == seeds || *end || s.seeds < 1 || s.seeds > RUNS_MAX))
+        return rm_ctl_complain(RM_CTL_USAGE, "--seeds should be a number from 1 to %u", RUNS_MAX);
     if (!jobs)
         return rm_ctl_complain(RM_CTL_USAGE, "--jobs should be a number from 1 to %u", JOBS_MAX);
     int code = prepare(&s);

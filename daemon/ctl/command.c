@@ -32,7 +32,9 @@ static const struct rm_ctl_option run_options[] = {
     {"run-directory", "DIR", "Makes the run's directory below this one, not run.directory.",
      RM_COMPLETE_DIRECTORY, false},
     {"socket", "PATH", "Listens there instead of in the default place.", RM_COMPLETE_FILE, false},
-    {"jobs", "N", "With a sweep: makes so many runs at a time (default: one for each core).",
+    {"seeds", "N", "Makes N runs: of the experiment's seed and the N - 1 after it.",
+     RM_COMPLETE_NOTHING, false},
+    {"jobs", "N", "Makes so many of many runs at a time (default: one a core).",
      RM_COMPLETE_NOTHING, false},
     {"resume", NULL, "Goes on from the latest run's newest checkpoint, or fails.",
      RM_COMPLETE_NOTHING, false},
@@ -183,7 +185,10 @@ static const struct rm_ctl_option logs_options[] = {
 
 static const struct rm_ctl_option report_options[] = {
     {"output", "FILE", "Writes the page there (-o; default report.html).", RM_COMPLETE_FILE, false},
-    {"plots", "DIR", "Writes each plot there as well, as SVG.", RM_COMPLETE_DIRECTORY, false},
+    {"plots", "DIR",
+     "Writes each plot there as well, as SVG, and as PNG if rsvg-convert, inkscape or "
+     "ImageMagick is installed.",
+     RM_COMPLETE_DIRECTORY, false},
     END,
 };
 
@@ -196,11 +201,11 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "run",
      .summary = "run an experiment in the foreground",
      .text =
-         "Replaces itself with the ringmasterd found beside it, which trains until the budget "
-         "of steps is spent or until it is interrupted. Where the latest run of that name left a "
-         "checkpoint and is not over, it goes on there. The exit code is then that of "
-         "ringmasterd(8). If the experiment has a sweep, makes a run of every combination of its "
-         "values instead, prints a table of them, and exits with 7 while one is missing.",
+         "Becomes the ringmasterd found beside it, which trains until the budget of steps is "
+         "spent or until it is interrupted, and leaves report.html in the run's directory; the "
+         "exit code is that of ringmasterd(8). Where the latest run of that name left a "
+         "checkpoint and is not over, it goes on there. With a sweep or --seeds, makes many runs "
+         "instead, prints a table, writes one report, and exits with 7 while a run is missing.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = run_options,
      .run = rm_ctl_run},
@@ -377,9 +382,9 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .summary = "write a page about runs that opens anywhere",
      .text = "A RUN is a run's directory, an experiment's file (its latest run), or the name of a "
              "running experiment. The page needs neither network nor scripts: learning curves, "
-             "where the time went, settings, what happened, and how to run it again. Runs of one "
-             "name count as seeds of one experiment: their interquartile mean is drawn with its "
-             "interval of 95 % by bootstrap over seeds.",
+             "where the time went, settings, what happened, and how to run it again. Runs that "
+             "differ in their seeds alone count as one experiment: their interquartile mean is "
+             "drawn with its interval of 95 % by bootstrap over seeds.",
      .arguments = {{"RUN...", false, RM_COMPLETE_DIRECTORY}},
      .options = report_options,
      .run = rm_ctl_report},

@@ -1,17 +1,15 @@
 #include "daemon/ctl/film.h"
 
+#include "daemon/ctl/tool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* Writes what comes on standard input: (frames, height, width, 3). */
 static const char imageio_program[] =
@@ -34,46 +32,14 @@ static bool ends_with(const char *text, const char *end)
     return n > m && !strcmp(text + n - m, end);
 }
 
-/* Starts a program with `input` as its standard input (-1: none). `quiet`: its output is dropped.
- */
-static pid_t start(char **arguments, int input, bool quiet)
-{
-    posix_spawn_file_actions_t files;
-    pid_t pid = -1;
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return -1;
-    if (input >= 0)
-        posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-    else
-        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    if (quiet)
-        posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (posix_spawnp(&pid, arguments[0], &files, NULL, arguments, environ) != 0)
-        pid = -1;
-    posix_spawn_file_actions_destroy(&files);
-    return pid;
-}
-
-/* Its exit code, or -1. */
-static int wait_for(pid_t pid)
-{
-    int status = -1;
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static bool has_ffmpeg(void)
 {
-    char *arguments[] = {(char *)"ffmpeg", (char *)"-version", NULL};
-    return wait_for(start(arguments, -1, true)) == 0;
+    return rm_tool_call((const char *const[]){"ffmpeg", "-version", NULL}) == 0;
 }
 
 static bool has_imageio(void)
 {
-    char *arguments[] = {(char *)"python3", (char *)"-c", (char *)imageio_there, NULL};
-    return wait_for(start(arguments, -1, true)) == 0;
+    return rm_tool_call((const char *const[]){"python3", "-c", imageio_there, NULL}) == 0;
 }
 
 int rm_film_check(const char *path, struct rm_error *error)
@@ -98,35 +64,29 @@ static int begin(struct rm_film *film, double fps, struct rm_error *error)
     snprintf(height, sizeof height, "%u", film->height);
     snprintf(rate, sizeof rate, "%g", fps);
     const bool film_of_codec = ends_with(film->path, ".mp4");
-    char *by_ffmpeg[] = {(char *)"ffmpeg",
-                         (char *)"-y",
-                         (char *)"-loglevel",
-                         (char *)"error",
-                         (char *)"-f",
-                         (char *)"rawvideo",
-                         (char *)"-pix_fmt",
-                         (char *)"rgb24",
-                         (char *)"-s",
-                         size,
-                         (char *)"-r",
-                         rate,
-                         (char *)"-i",
-                         (char *)"-",
-                         film_of_codec ? (char *)"-pix_fmt" : (char *)film->path,
-                         film_of_codec ? (char *)"yuv420p" : NULL,
-                         (char *)film->path,
-                         NULL};
-    char *by_imageio[] = {(char *)"python3",
-                          (char *)"-c",
-                          (char *)imageio_program,
-                          (char *)film->path,
-                          rate,
-                          width,
-                          height,
-                          NULL};
+    const char *const by_ffmpeg[] = {"ffmpeg",
+                                     "-y",
+                                     "-loglevel",
+                                     "error",
+                                     "-f",
+                                     "rawvideo",
+                                     "-pix_fmt",
+                                     "rgb24",
+                                     "-s",
+                                     size,
+                                     "-r",
+                                     rate,
+                                     "-i",
+                                     "-",
+                                     film_of_codec ? "-pix_fmt" : film->path,
+                                     film_of_codec ? "yuv420p" : NULL,
+                                     film->path,
+                                     NULL};
+    const char *const by_imageio[] = {"python3", "-c",  imageio_program, film->path,
+                                      rate,      width, height,          NULL};
     if (pipe2(ends, O_CLOEXEC) < 0)
         return rm_fail(error, -errno, "--record %s: %s", film->path, strerror(errno));
-    film->pid = start(has_ffmpeg() ? by_ffmpeg : by_imageio, ends[0], false);
+    film->pid = rm_tool_start(has_ffmpeg() ? by_ffmpeg : by_imageio, ends[0], false);
     close(ends[0]);
     film->to = ends[1];
     signal(SIGPIPE, SIG_IGN); /* its end is seen by writing */
@@ -165,7 +125,7 @@ int rm_film_end(struct rm_film *film, struct rm_error *error)
         return 0;
     if (film->to >= 0)
         close(film->to);
-    const int code = wait_for(film->pid);
+    const int code = rm_tool_wait(film->pid);
     film->pid = 0;
     return code == 0
                ? 0

@@ -192,6 +192,8 @@ bool rm_plot_write(FILE *out, const struct rm_plot *plot)
             "<style>.grid{stroke:currentColor;opacity:.15}.title{font-weight:bold;font-size:14px}"
             "</style>\n",
             WIDTH, HEIGHT + ROW * (int)((named + LEGEND - 1) / LEGEND));
+    if (plot->alone)
+        fputs("<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n", out);
     write_axes(out, plot, &x, &y);
     for (size_t i = 0; i < plot->count; i++) {
         const struct rm_plot_series *s = &plot->series[i];

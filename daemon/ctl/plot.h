@@ -23,6 +23,7 @@ struct rm_plot {
     const char *title, *x_label, *y_label;
     struct rm_plot_series series[RM_PLOT_SERIES];
     size_t count;
+    bool alone; /* a file of its own: with a background */
 };
 
 /* The next series of a plot, empty, or NULL: it is full. */

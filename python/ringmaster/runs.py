@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 import numpy as np
 
 from .client import Client, connect
-from .programs import find, script
+from .programs import find
 
 BAR = 28  # letters
 
@@ -105,11 +105,16 @@ class Run:
         return Policy.load(files[name or next(iter(files))])
 
     def plot(self, path: Optional[str] = None) -> str:
-        """Draws the learning curves as SVG. Returns the file's path: rewards.svg of the run unless told otherwise."""
-        plot = script("plot_run")
+        """Draws the learning curves, of each agent if there are several, as SVG. Returns the file's path: rewards.svg of the
+        run unless told otherwise."""
         path = path or self.path("rewards.svg")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(plot.draw(*plot.read(self.directory)))
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([find("bin", "ringctl"), "report", self.directory, "--output", os.path.join(folder, "report.html"),
+                            "--plots", folder], check=True, stdout=subprocess.DEVNULL)
+            plots = [os.path.join(folder, name) for name in ("agents.svg", "score.svg") if name in os.listdir(folder)]
+            if not plots:
+                raise ValueError(f"{self.directory}: no episode was finished")
+            shutil.copyfile(plots[0], path)
         return path
 
 

@@ -72,7 +72,7 @@ static const char full[] =
     "   \"learning_rate\": 6.25e-5, \"beta1\": 0.8, \"beta2\": 0.99,"
     "   \"epsilon\": 1.5e-4, \"grad_clip\": 0.5},"
     " \"record\": {\"directory\": \"r\", \"every\": \"episode\", \"wait\": true},"
-    " \"sweep\": {\"seed\": [1, 2]},"
+    " \"report\": false, \"sweep\": {\"seed\": [1, 2]},"
     " \"publish\": {\"interval\": 3, \"min_change\": 0.01},"
     " \"learner\": {\"threads\": 2, \"isa\": \"x86-64-v3\", \"device\": \"cpu\", "
     " \"compute\": \"bf16\", \"device_faults\": 5, \"processes\": \"one\", "

@@ -87,7 +87,7 @@ $(BUILD)/obj/%.$(1).o: %.isa.c Makefile
 endef
 $(foreach isa,v2 v3 v4,$(eval $(call isa_rule,$(isa))))
 
-link = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(1) $(LINK_ALL) $(LIBS)
+link = @mkdir -p $(@D); echo "  LINK    $@"; $(CC) $(ALL_CFLAGS) -rdynamic -o $@ $(1) $(LINK_ALL) $(LIBS) $(2)
 
 $(BUILD)/bin/ringmasterd: $(BUILD)/obj/daemon/main.o $(LINK_ALL)
 	$(call link,$<)

@@ -1,0 +1,26 @@
+/* options: the one table of ringmaster-web's options. Command lines are parsed by it; --help, the
+ * man page and the completion are generated from it. */
+#ifndef RM_DAEMON_WEB_OPTIONS_H
+#define RM_DAEMON_WEB_OPTIONS_H
+
+#include "daemon/web/server.h"
+
+#include <stdio.h>
+
+struct rm_web_options {
+    struct rm_server_options server;
+    const char *token_file, *generate;
+    bool help, version;
+};
+
+/* Reads a command line. -EINVAL with a message. Strings belong to argv. */
+int rm_web_options_read(struct rm_web_options *options, int argc, char **argv,
+                        struct rm_error *error);
+
+void rm_web_options_help(FILE *out);
+
+/* Writes "man" (ringmaster-web(1)), "bash" (the completion) or "metrics" (docs/metrics.md).
+ * -EINVAL: none of them. */
+int rm_web_options_generate(const char *what, FILE *out, struct rm_error *error);
+
+#endif

@@ -1,0 +1,51 @@
+/* pages: answers to requests that need the experiments: metrics, the page's data, commands. Used by
+ * the thread that asks the experiments; the one that serves HTTP waits for it. */
+#ifndef RM_DAEMON_WEB_PAGES_H
+#define RM_DAEMON_WEB_PAGES_H
+
+#include "daemon/web/runs.h"
+
+#include <stdint.h>
+
+enum rm_web_page {
+    RM_PAGE_METRICS = 0,
+    RM_PAGE_PLAIN_METRICS,
+    RM_PAGE_RUNS,    /* all experiments, in short */
+    RM_PAGE_RUN,     /* one: status, explain, log */
+    RM_PAGE_CURVES,  /* of one, or of all if `name` is "" */
+    RM_PAGE_COMMAND, /* POST: {"run": NAME, "command": COMMAND, "arguments": {..}} */
+};
+
+#define RM_WEB_NAME_MAX 256
+#define RM_WEB_BODY_MAX 4096 /* bytes of a request's body */
+#define RM_WEB_CACHED   16   /* answers that are kept for RM_WEB_FRESH_NS */
+
+struct rm_web_question {
+    enum rm_web_page page;
+    char name[RM_WEB_NAME_MAX];
+    char body[RM_WEB_BODY_MAX + 1]; /* of a POST */
+};
+
+struct rm_web_answer {
+    unsigned status; /* of HTTP */
+    const char *type;
+    char *body; /* the caller's to free; NULL: no memory */
+    size_t bytes;
+};
+
+struct rm_web_pages {
+    struct rm_web_runs runs;
+    bool control; /* commands are allowed */
+    struct {
+        enum rm_web_page page;
+        char name[RM_WEB_NAME_MAX];
+        uint64_t at_ns;
+        struct rm_web_answer answer;
+    } cache[RM_WEB_CACHED];
+};
+
+void rm_web_answer(struct rm_web_pages *pages, const struct rm_web_question *question,
+                   struct rm_web_answer *answer);
+void rm_web_pages_free(struct rm_web_pages *pages);
+
+#endif

@@ -1,0 +1,309 @@
+#include "daemon/web/runs.h"
+
+#include "config/config.h"
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/explain.h"
+#include "daemon/ctl/find.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ASK_NS     (1 * RM_NS_PER_S)  /* for an experiment's answers */
+#define SILENT_NS  (10 * RM_NS_PER_S) /* one that did not answer is not asked for so long */
+#define COMMAND_NS (10 * RM_NS_PER_S)
+#define TAIL_BYTES (2 << 20) /* of metrics.csv: more than a minute of rows */
+#define HEADER_MAX (1 << 20)
+
+static double seconds_since_1970(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void forget(struct rm_web_run *run)
+{
+    json_decref(run->status);
+    json_decref(run->metrics);
+    run->status = run->metrics = NULL;
+}
+
+static void free_run(struct rm_web_run *run)
+{
+    forget(run);
+    json_decref(run->explained);
+    rm_history_free(&run->history);
+    free(run);
+}
+
+/* A daemon that was not seen before: its counters began with it. */
+static void meet(struct rm_web_run *run)
+{
+    const json_int_t pid = json_integer_value(json_object_get(run->status, "pid"));
+    if (pid == run->pid)
+        return;
+    run->pid = pid;
+    run->created =
+        seconds_since_1970() - json_number_value(json_object_get(run->status, "uptime_s"));
+}
+
+static void ask(struct rm_web_run *run)
+{
+    struct rm_ctl_client client;
+    struct rm_error error = {""};
+    if (run->silent_ns > rm_now_ns())
+        return;
+    forget(run);
+    int rc = rm_ctl_client_open(&client, run->socket, ASK_NS, &error);
+    if (rc == 0) {
+        rc = rm_ctl_client_call(&client, "status", NULL, &run->status, &error);
+        if (rc == 0)
+            rc = rm_ctl_client_call(&client, "metrics", NULL, &run->metrics, &error);
+        rm_ctl_client_close(&client);
+    }
+    run->why[0] = '\0';
+    if (rc) {
+        forget(run);
+        snprintf(run->why, sizeof run->why, "%s", error.text);
+        run->silent_ns = rc == -ETIMEDOUT ? rm_now_ns() + SILENT_NS : 0;
+        return;
+    }
+    meet(run);
+}
+
+static struct rm_web_run *at_socket(const struct rm_web_runs *runs, const char *socket)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (!strcmp(runs->run[i]->socket, socket))
+            return runs->run[i];
+    return NULL;
+}
+
+struct rm_web_run *rm_web_run_find(const struct rm_web_runs *runs, const char *name)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        if (!strcmp(runs->run[i]->name, name))
+            return runs->run[i];
+    return NULL;
+}
+
+static void add(struct rm_web_runs *runs, const struct rm_found *found)
+{
+    struct rm_web_run *run = runs->count < RM_WEB_RUNS ? calloc(1, sizeof *run) : NULL;
+    if (!run)
+        return;
+    memcpy(run->socket, found->socket, sizeof run->socket);
+    snprintf(run->name, sizeof run->name, "%s", found->name);
+    for (int n = 2; rm_web_run_find(runs, run->name); n++)
+        snprintf(run->name, sizeof run->name, "%.200s~%d", found->name, n);
+    rm_history_init(&run->history);
+    runs->run[runs->count++] = run;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct rm_web_run *one = *(struct rm_web_run *const *)a,
+                            *other = *(struct rm_web_run *const *)b;
+    return strcmp(one->name, other->name);
+}
+
+/* Experiments that began and ended. */
+static void look(struct rm_web_runs *runs)
+{
+    struct rm_found *found = NULL;
+    struct rm_error error = {""};
+    const int count = rm_find_sockets(&found, &error);
+    for (size_t i = 0; i < runs->count; i++)
+        runs->run[i]->seen = false;
+    for (int i = 0; found && i < count; i++) {
+        if (!rm_find_alive(found[i].socket))
+            continue;
+        if (!at_socket(runs, found[i].socket))
+            add(runs, &found[i]);
+        struct rm_web_run *run = at_socket(runs, found[i].socket);
+        if (run)
+            run->seen = true;
+    }
+    free(found);
+    size_t kept = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        if (runs->run[i]->seen)
+            runs->run[kept++] = runs->run[i];
+        else
+            free_run(runs->run[i]);
+    }
+    runs->count = kept;
+    if (kept)
+        qsort(runs->run, kept, sizeof runs->run[0], by_name);
+}
+
+void rm_web_runs_refresh(struct rm_web_runs *runs)
+{
+    if (runs->asked_ns && rm_now_ns() - runs->asked_ns < RM_WEB_FRESH_NS)
+        return;
+    look(runs);
+    for (size_t i = 0; i < runs->count; i++)
+        ask(runs->run[i]);
+    runs->asked_ns = rm_now_ns();
+}
+
+void rm_web_runs_free(struct rm_web_runs *runs)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        free_run(runs->run[i]);
+    runs->count = 0;
+}
+
+const char *rm_web_run_directory(const struct rm_web_run *run)
+{
+    const char *path = json_string_value(json_object_get(run->status, "run_directory"));
+    return path && path[0] == '/' ? path : NULL;
+}
+
+int rm_web_run_command(const struct rm_web_run *run, const char *command, json_t *arguments,
+                       json_t **reply, struct rm_error *error)
+{
+    struct rm_ctl_client client;
+    *reply = NULL;
+    const int rc = rm_ctl_client_open(&client, run->socket, COMMAND_NS, error);
+    if (rc) {
+        json_decref(arguments);
+        return rc;
+    }
+    const int called = rm_ctl_client_call(&client, command, arguments, reply, error);
+    rm_ctl_client_close(&client);
+    return called;
+}
+
+/* --- files of its directory ------------------------------------------------------------------- */
+
+/* A regular file of the directory, and its size; -1: there is none, or it is a link. */
+static int open_file(const char *directory, const char *name, off_t *bytes)
+{
+    char path[PATH_MAX];
+    struct stat is;
+    if (!directory || snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return -1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && (fstat(fd, &is) < 0 || !S_ISREG(is.st_mode))) {
+        close(fd);
+        return -1;
+    }
+    *bytes = fd >= 0 ? is.st_size : 0;
+    return fd;
+}
+
+/* Up to `most` bytes from `from` on, NUL-terminated, for the caller to free. */
+static char *read_part(int fd, off_t from, size_t most, size_t *bytes)
+{
+    char *text = malloc(most + 1);
+    const ssize_t n = text ? pread(fd, text, most, from) : -1;
+    *bytes = n > 0 ? (size_t)n : 0;
+    if (text)
+        text[*bytes] = '\0';
+    return text;
+}
+
+/* The line of names and the last rows of metrics.csv; NULL: there are none. */
+static char *latest_rows(const char *directory)
+{
+    off_t size = 0;
+    size_t head_bytes, tail_bytes;
+    const int fd = open_file(directory, "metrics.csv", &size);
+    if (fd < 0)
+        return NULL;
+    const bool whole = size <= TAIL_BYTES;
+    char *head = read_part(fd, 0, whole ? TAIL_BYTES : HEADER_MAX, &head_bytes);
+    if (whole || !head) {
+        close(fd);
+        return head;
+    }
+    char *tail = read_part(fd, size - TAIL_BYTES, TAIL_BYTES, &tail_bytes);
+    close(fd);
+    const char *row = tail ? strchr(tail, '\n') : NULL;
+    char *end = strchr(head, '\n'), *rows = NULL;
+    if (row && end)
+        rows = malloc((size_t)(end - head) + strlen(row) + 1);
+    if (rows) {
+        memcpy(rows, head, (size_t)(end - head));
+        memcpy(rows + (end - head), row, strlen(row) + 1);
+    }
+    free(head);
+    free(tail);
+    return rows;
+}
+
+static json_t *explain(const struct rm_web_run *run)
+{
+    struct rm_explained *x = calloc(1, sizeof *x);
+    struct rm_experiment *e = calloc(1, sizeof *e);
+    struct rm_error error = {""};
+    char path[PATH_MAX], verdict[RM_VERDICT_MAX];
+    const char *directory = rm_web_run_directory(run);
+    char *csv = latest_rows(directory);
+    int rc = x && e && csv ? 0 : rm_fail(&error, -ENOENT, "its metrics cannot be read");
+    snprintf(path, sizeof path, "%s/config.json", directory ? directory : "");
+    if (rc == 0)
+        rc = rm_config_load(e, path, NULL, 0, &error);
+    if (rc == 0) {
+        const char *state = json_string_value(json_object_get(run->status, "state"));
+        const bool running = state && !strcmp(state, "running");
+        rc = rm_explain_rows(x, e, csv, running ? run->metrics : NULL, &error);
+        e = NULL;
+    }
+    json_t *all = rc ? json_pack("{s:s}", "error", error.text) : rm_explained_json(x);
+    if (rc == 0) {
+        rm_explained_verdict(x, verdict, sizeof verdict);
+        json_object_set_new(all, "verdict", json_string(verdict));
+    }
+    if (x)
+        rm_explained_free(x);
+    free(x);
+    free(e);
+    free(csv);
+    return all;
+}
+
+const json_t *rm_web_run_explain(struct rm_web_run *run)
+{
+    const uint64_t now = rm_now_ns();
+    if (!run->explained || now - run->explained_ns > RM_WEB_EXPLAIN_NS) {
+        json_decref(run->explained);
+        run->explained = explain(run);
+        run->explained_ns = now;
+    }
+    return run->explained;
+}
+
+json_t *rm_web_run_log(const struct rm_web_run *run)
+{
+    off_t size = 0;
+    size_t bytes;
+    const int fd = open_file(rm_web_run_directory(run), "log.txt", &size);
+    if (fd < 0)
+        return NULL;
+    const off_t from = size > RM_WEB_LOG_BYTES ? size - RM_WEB_LOG_BYTES : 0;
+    char *text = read_part(fd, from, RM_WEB_LOG_BYTES, &bytes);
+    close(fd);
+    if (!text)
+        return NULL;
+    const char *line = from ? strchr(text, '\n') : NULL;
+    const char *begin = line ? line + 1 : text;
+    for (char *c = text; c < text + bytes; c++)
+        if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
+            *c = '?';
+    json_t *string = json_string(begin);
+    for (char *c = text; !string && c < text + bytes; c++) /* not UTF-8 */
+        if ((unsigned char)*c > 0x7f)
+            *c = '?';
+    if (!string)
+        string = json_string(begin);
+    free(text);
+    return string;
+}

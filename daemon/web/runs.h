@@ -1,0 +1,61 @@
+/* runs: the experiments of this host, as their control sockets describe them: asked at most once a
+ * second. Used by one thread. */
+#ifndef RM_DAEMON_WEB_RUNS_H
+#define RM_DAEMON_WEB_RUNS_H
+
+#include "daemon/socket_path.h"
+#include "daemon/web/history.h"
+#include "shm/base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RM_WEB_RUNS       256 /* experiments of a host that are shown */
+#define RM_WEB_FRESH_NS   1000000000ull
+#define RM_WEB_EXPLAIN_NS 5000000000ull
+
+struct rm_web_run {
+    char name[256]; /* "NAME", or "NAME~2" for a second one of that name in another place */
+    char socket[RM_SOCKET_PATH_MAX];
+    char why[160];      /* it doesn't answer: the reason, else "" */
+    json_t *status;     /* replies to status and metrics; NULL: none */
+    json_t *metrics;    /* */
+    json_int_t pid;     /* of its daemon */
+    double created;     /* when its counters began, in seconds since 1970 */
+    uint64_t silent_ns; /* it isn't asked again before this time */
+    bool seen;
+    struct rm_history history;
+    json_t *explained; /* of explained_ns */
+    uint64_t explained_ns;
+};
+
+struct rm_web_runs {
+    struct rm_web_run *run[RM_WEB_RUNS]; /* sorted by name */
+    size_t count;
+    uint64_t asked_ns; /* 0: never */
+};
+
+/* Asks all experiments, if the last answers are older than RM_WEB_FRESH_NS. */
+void rm_web_runs_refresh(struct rm_web_runs *runs);
+void rm_web_runs_free(struct rm_web_runs *runs);
+
+/* By its name as shown; NULL: there is none. */
+struct rm_web_run *rm_web_run_find(const struct rm_web_runs *runs, const char *name);
+
+/* The directory of its results; NULL: not known. */
+const char *rm_web_run_directory(const struct rm_web_run *run);
+
+/* What `ringctl explain` says of it, an object of the run's or {"error": ...}; at most every
+ * RM_WEB_EXPLAIN_NS from its files again. */
+const json_t *rm_web_run_explain(struct rm_web_run *run);
+
+/* The end of its log, as a string of JSON; NULL: it cannot be read. */
+#define RM_WEB_LOG_BYTES 65536
+json_t *rm_web_run_log(const struct rm_web_run *run);
+
+/* Executes a command of the control protocol. Takes `arguments` over. */
+int rm_web_run_command(const struct rm_web_run *run, const char *command, json_t *arguments,
+                       json_t **reply, struct rm_error *error);
+
+#endif

@@ -1,0 +1,30 @@
+# ringmaster-web, where libmicrohttpd is. A library of its own: no other program links it.
+HAVE_MICROHTTPD := $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo 1)
+ROOM_web := daemon/web
+WEB := $(BUILD)/bin/ringmaster-web
+WEB_PAGE := $(sort $(wildcard daemon/web/page/*))
+WEB_MAN := $(BUILD)/man/ringmaster-web.1
+WEB_COMPLETION := $(BUILD)/completion/ringmaster-web.bash
+$(eval $(call room_rules,web))
+
+# The page is in the program, as bytes.
+$(BUILD)/obj/daemon/web/page.o: $(WEB_PAGE)
+	@mkdir -p $(@D)
+	@cd daemon/web/page && $(LD) -r -z noexecstack -b binary -o $(abspath $@) $(notdir $^)
+
+$(WEB): $(BUILD)/obj/daemon/web/main.o $(call lib,web) $(BUILD)/obj/daemon/web/page.o $(LINK_ALL)
+	$(call link,$< $(call lib,web) $(BUILD)/obj/daemon/web/page.o,-lmicrohttpd)
+
+$(WEB_MAN): $(WEB)
+	@mkdir -p $(@D); $(WEB) --generate man > $@.new && mv $@.new $@
+$(WEB_COMPLETION): $(WEB)
+	@mkdir -p $(@D); $(WEB) --generate bash > $@.new && mv $@.new $@
+
+ifneq ($(HAVE_MICROHTTPD),)
+binaries all: $(WEB)
+all install: $(WEB_MAN) $(WEB_COMPLETION)
+generated: generated-metrics
+.PHONY: generated-metrics
+generated-metrics: $(WEB)
+	@$(WEB) --generate metrics > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+endif

@@ -430,6 +430,7 @@ struct rm_experiment {
         uint64_t interval_steps; /* between further ones, 0 = see daemon/metrics.h */
         bool csv;
         enum rm_tensorboard_tags tensorboard;
+        char exec[RM_PATH_TEXT_MAX]; /* a command that reads rows; "" = none */
     } metrics;
 
     struct {

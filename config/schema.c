@@ -579,6 +579,13 @@ const struct rm_key rm_keys[] = {
         "Content of the files for TensorBoard, in `tensorboard/` beside the run directories: none, "
         "the main numbers (returns, lengths of episodes, evaluations, losses, rates, policy lag), "
         "or every column of metrics.csv."),
+    TEXT("metrics.exec", ANY, metrics.exec, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
+         "A command that gets each row of metrics on its standard input, as a line of JSON with "
+         "the names of metrics.csv: a program on the PATH or its path, and its words, without a "
+         "shell; empty: none. Rows that it does not take in time are dropped and counted "
+         "(`reader_lost`). It can write files below `reader/` of the run directory alone, which "
+         "`RINGMASTER_READER` names; `RINGMASTER_RUN` is the run directory. After the run it has "
+         "`supervisor.stop_grace_s` to end ([trackers.md](trackers.md))."),
 
     HOT("checkpoint.interval_s", ANY, checkpoint.interval_s, RM_KEY_F64, 0, 1e7, 600, "seconds",
         RM_HOT_CHECKPOINT_INTERVAL,

@@ -229,6 +229,8 @@ static const struct rm_field status_fields[] = {
     {"writers", RM_FIELD_OBJECT, true,
      "what the daemon's threads have written to files, and to standard error or the journal: "
      "pieces written, lost (no room), failed; queued_bytes; longest_ms that one took"},
+    {"reader", RM_FIELD_ANY, true,
+     "the command of metrics.exec: running, sent, lost (rows); null: there is none"},
     FIELDS_END};
 
 static const struct rm_field metrics_arguments[] = {

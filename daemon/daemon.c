@@ -165,7 +165,9 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
         return rc;
     if (runs)
         rm_groups_open(&daemon->groups, experiment);
-    rc = probe_world(daemon, experiment, error);
+    rc = rm_reader_check(experiment, error);
+    if (rc == 0)
+        rc = probe_world(daemon, experiment, error);
     if (rc == 0)
         rc = rm_plan_make(plan, experiment, error);
     if (rc == 0)
@@ -258,6 +260,7 @@ static int open_writers(struct rm_daemon *daemon, struct rm_error *error)
         rc = rm_writer_open(&daemon->echoes, &daemon->loop, QUEUED_ECHO, rm_unwritten_log,
                             &daemon->unwritten, error);
     daemon->log.files = daemon->metrics.files = &daemon->files;
+    daemon->metrics.reader = &daemon->reader;
     daemon->log.echoes = &daemon->echoes;
     return rc;
 }
@@ -373,6 +376,8 @@ static void close_all(struct rm_daemon *daemon)
     rm_control_close(daemon->control);
     daemon->control = NULL;
     uv_run(&daemon->loop, UV_RUN_NOWAIT);
+    rm_reader_end(&daemon->reader, &daemon->loop,
+                  (uint64_t)(daemon->session.experiment.supervisor.stop_grace_s * 1e9));
     rm_writer_close(&daemon->files);
     rm_writer_close(&daemon->echoes);
     uv_walk(&daemon->loop, close_handle, NULL);
@@ -424,6 +429,9 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_daemon_keep_session(daemon);
     rm_settings_restore(&daemon->settings, daemon->directory.path, daemon->adoption.done);
     rm_daemon_open_checkpoints(daemon);
+    struct rm_error why = {""};
+    if (rm_reader_start(&daemon->reader, e, daemon->directory.path, &daemon->printer, &why) < 0)
+        rm_log(&daemon->log, RM_LOG_WARNING, "%s", why.text);
     rm_daemon_start_workers(daemon);
     rm_daemon_arm(daemon);
     rm_daemon_hold_signals(false); /* now they are handled again */

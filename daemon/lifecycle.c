@@ -471,6 +471,7 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
                                  .steps = rm_session_steps(&daemon->session),
                                  .steps_per_s = rates.steps_per_s,
                                  .updates_per_s = rates.updates_per_s,
+                                 .reader_lost = daemon->reader.lost,
                                  .evaluation = evaluation};
     rm_host_read(&row.host);
     int rc = rm_metrics_write(&daemon->metrics, &daemon->session.board, &row);
@@ -654,8 +655,8 @@ void rm_daemon_arm(void *user)
     bool idle = over || quiet(daemon);
     keep_repeating(&daemon->tick, on_tick, idle ? 0 : tick_ms(daemon));
 
-    bool sampling = !idle && !RM_PEEK(&run_of(daemon)->pause) &&
-                    (daemon->metrics.csv_fd >= 0 || daemon->metrics.board.fd >= 0);
+    bool sampling =
+        !idle && !RM_PEEK(&run_of(daemon)->pause) && rm_metrics_written(&daemon->metrics);
     const double so_far_s =
         daemon->metrics.before_s + (double)(rm_now_ns() - daemon->progress.started_ns) / 1e9;
     const double interval_s =

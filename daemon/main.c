@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 #include "daemon/heap.h"
+#include "daemon/reader.h"
 #include "daemon/sweeper.h"
 #include "shm/base/file.h"
 
@@ -53,7 +54,8 @@ enum {
     OPT_CHECK,
     OPT_RESUME,
     OPT_FRESH,
-    OPT_SWEEP, /* for the daemon's own use: see sweeper.h */
+    OPT_SWEEP,  /* for the daemon's own use: see sweeper.h */
+    OPT_READER, /* the same: reader.h */
     OPT_HELP,
     OPT_VERSION
 };
@@ -68,6 +70,7 @@ static const struct option long_options[] = {
     {"resume", no_argument, NULL, OPT_RESUME},
     {"fresh", no_argument, NULL, OPT_FRESH},
     {"sweep", required_argument, NULL, OPT_SWEEP},
+    {"reader", required_argument, NULL, OPT_READER},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
@@ -125,6 +128,9 @@ int main(int argc, char **argv)
             break;
         case OPT_SWEEP:
             return rm_sweeper_main(optarg);
+        case OPT_READER:
+            rm_daemon_hold_signals(false);
+            return rm_reader_main(argv + optind - 1);
         case OPT_HELP:
             fputs(usage_text, stdout);
             return shown(RM_DAEMON_OK);

@@ -1,5 +1,6 @@
 #include "daemon/metrics.h"
 
+#include "daemon/reader.h"
 #include "shm/atomic.h"
 
 #include <errno.h>
@@ -129,6 +130,7 @@ static void run_columns(struct columns *c, const struct rm_board_run *run,
     column(c, COLUMN(.value = row->host.cpu_s), "host_cpu_s");
     column(c, COLUMN(.value = row->host.steal_s), "host_steal_s");
     column(c, COLUMN(.value = row->host.daemon_s), "daemon_cpu_s");
+    column(c, COLUMN(.value = (double)row->reader_lost, .integer = true), "reader_lost");
     scores(c, "score", &run->scores, true);
     column(c, COLUMN(.value = length, .main = true), "episode_length_last");
     if (run->stages)
@@ -173,7 +175,16 @@ size_t rm_metrics_columns(const struct rm_board_view *board, const struct rm_met
 struct csv {
     FILE *file;
     bool first, names;
+    json_t *object; /* gets the same numbers; NULL = none */
 };
+
+static void json_field(void *user, const struct rm_metrics_column *column)
+{
+    if (isfinite(column->value))
+        json_object_set_new(user, column->name,
+                            column->integer ? json_integer((json_int_t)column->value)
+                                            : json_real(column->value));
+}
 
 static void csv_field(void *user, const struct rm_metrics_column *column)
 {
@@ -185,6 +196,8 @@ static void csv_field(void *user, const struct rm_metrics_column *column)
         fputs(column->name, csv->file);
     else if (isfinite(column->value))
         fprintf(csv->file, column->integer ? "%.0f" : "%.9g", column->value);
+    if (csv->object)
+        json_field(csv->object, column);
 }
 
 /* Writes whole rows only: if a row does not fit on the disk, no part of it stays. */
@@ -197,11 +210,12 @@ static int append(struct rm_writer *files, int fd, const char *text, size_t byte
 }
 
 static int csv_row(struct rm_writer *files, int fd, const struct rm_board_view *board,
-                   const struct rm_metrics_row *row, bool names)
+                   const struct rm_metrics_row *row, bool names, json_t *object)
 {
     char *text = NULL;
     size_t bytes = 0;
-    struct csv csv = {.file = open_memstream(&text, &bytes), .first = true, .names = names};
+    struct csv csv = {
+        .file = open_memstream(&text, &bytes), .first = true, .names = names, .object = object};
     if (!csv.file)
         return -ENOMEM;
     rm_metrics_columns(board, row, csv_field, &csv);
@@ -264,7 +278,7 @@ int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *d
         rc = go_on(metrics, lseek(metrics->csv_fd, 0, SEEK_END));
         /* A continued file already has its names. */
         if (rc == 0 && lseek(metrics->csv_fd, 0, SEEK_END) == 0)
-            rc = csv_row(NULL, metrics->csv_fd, board, &none, true);
+            rc = csv_row(NULL, metrics->csv_fd, board, &none, true, NULL);
         if (rc < 0)
             rm_fail(error, rc, "cannot write metrics.csv: %s", strerror(-rc));
     }
@@ -312,19 +326,30 @@ static int tensorboard_record(struct rm_metrics *metrics, const struct rm_board_
     return rm_tensorboard_end(&metrics->board);
 }
 
+bool rm_metrics_written(const struct rm_metrics *metrics)
+{
+    return metrics->csv_fd >= 0 || metrics->board.fd >= 0 ||
+           (metrics->reader && metrics->reader->running);
+}
+
 int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board,
                      const struct rm_metrics_row *row)
 {
     struct rm_metrics_row whole = *row;
     int rc = 0;
     whole.time_s += metrics->before_s;
+    json_t *object = metrics->reader && metrics->reader->started ? json_object() : NULL;
     if (metrics->csv_fd >= 0)
-        rc = csv_row(metrics->files, metrics->csv_fd, board, &whole, false);
+        rc = csv_row(metrics->files, metrics->csv_fd, board, &whole, false, object);
+    else if (object)
+        rm_metrics_columns(board, &whole, json_field, object);
     const int records = metrics->board.fd < 0 ? 0 : row->evaluation ? 2 : 1;
     for (int evaluation = 0; evaluation < records; evaluation++) {
         int written = tensorboard_record(metrics, board, &whole, evaluation);
         rc = rc < 0 ? rc : written;
     }
+    if (object)
+        rm_reader_row(metrics->reader, object);
     metrics->rows++;
     if (rc < 0)
         metrics->failures++;
@@ -342,11 +367,11 @@ double rm_metrics_interval(double interval, double so_far)
 
 void rm_metrics_begin_steps(struct rm_metrics *m, uint64_t steps, uint64_t now_ns)
 {
-    const bool written = m->csv_fd >= 0 || m->board.fd >= 0;
     m->began_at = steps;
     m->began_ns = now_ns;
-    m->next_at = written && m->interval_steps ? (steps / m->interval_steps + 1) * m->interval_steps
-                                              : UINT64_MAX;
+    m->next_at = rm_metrics_written(m) && m->interval_steps
+                     ? (steps / m->interval_steps + 1) * m->interval_steps
+                     : UINT64_MAX;
 }
 
 bool rm_metrics_due(const struct rm_metrics *m, uint64_t steps)

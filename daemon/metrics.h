@@ -10,6 +10,7 @@
  *   host_cpu_s, host_steal_s       busy time of all processors since boot, for any process;
  *                                  time that other guests of the machine took
  *   daemon_cpu_s                   processor time of the daemon
+ *   reader_lost                    rows that metrics.exec did not take, of this daemon
  *   score_last, score_episodes     of whole episodes
  *   episode_length_last            in vector steps, of the same episodes
  *   evaluation_steps, evaluation_score
@@ -39,11 +40,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rm_reader;
+
 struct rm_metrics {
     int csv_fd; /* -1 = off */
     enum rm_tensorboard_tags tags;
     struct rm_tensorboard board; /* fd -1 = off */
     struct rm_writer *files;     /* writes rows; NULL = at once; set by the caller of open */
+    struct rm_reader *reader;    /* gets each row too; NULL = none; set by the caller of open */
     double before_s; /* time of the run at a predecessor's last row in the same run directory */
     uint64_t rows;
     uint64_t failures; /* rows that could not be written whole, as far as known */
@@ -59,6 +63,7 @@ struct rm_metrics_row {
     uint64_t steps; /* per agent */
     double steps_per_s, updates_per_s;
     struct rm_host host;
+    uint64_t reader_lost;
     bool evaluation; /* an evaluation has just finished, and the row has its numbers */
 };
 
@@ -67,6 +72,9 @@ struct rm_metrics_row {
 int rm_metrics_open(struct rm_metrics *metrics, const struct rm_run_directory *directory,
                     const struct rm_board_view *board, const struct rm_experiment *experiment,
                     struct rm_error *error);
+
+/* Are rows written anywhere? */
+bool rm_metrics_written(const struct rm_metrics *metrics);
 
 /* Writes a row. Returns 0 or negative errno, for example for a full disk; the run continues without
  * the row. With a writing thread, 0 means that the row is queued; the thread's counts have the

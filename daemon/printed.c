@@ -25,8 +25,12 @@ static enum rm_log_level level_of(const char *line, const char **text)
 static struct rm_log_fields fields_of(const struct rm_printed *p)
 {
     const struct rm_session *session = p->printer->session;
-    const struct rm_board_worker *slot = &session->board.workers[p->worker];
+    const struct rm_board_worker *slot = session->board.workers + p->worker;
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
+    if (p->worker == RM_PRINTED_READER) {
+        fields.worker = "metrics.exec";
+        return fields;
+    }
     fields.worker = slot->name;
     fields.step = (int64_t)rm_session_steps(session);
     if (RM_PEEK(&slot->role) == RM_ROLE_LEARNER)

@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#define RM_PRINTED_LINE 2560 /* kept bytes of a line */
+#define RM_PRINTED_LINE   2560             /* kept bytes of a line */
+#define RM_PRINTED_READER RM_BOARD_WORKERS /* the number of metrics.exec among workers */
 
 /* Where output goes, and the counts of each worker over all its processes. */
 struct rm_printer {
@@ -23,7 +24,7 @@ struct rm_printer {
     uv_loop_t *loop;
     struct {
         struct rm_log_pace errors, others;
-    } pace[RM_BOARD_WORKERS];
+    } pace[RM_BOARD_WORKERS + 1];
 };
 
 /* The pipe of one process. */
@@ -39,9 +40,9 @@ struct rm_printed {
     char line[RM_PRINTED_LINE];
 };
 
-/* Makes the pipe of worker `worker`. Returns the end for the process, close-on-exec; the caller
- * closes it once the process has it. Or returns negative errno; then rm_printed_end() must not be
- * called. */
+/* Makes the pipe of worker `worker`, or of RM_PRINTED_READER. Returns the end for the process,
+ * close-on-exec; the caller closes it once the process has it. Or returns negative errno; then
+ * rm_printed_end() must not be called. */
 int rm_printed_open(struct rm_printed *printed, struct rm_printer *printer, uint32_t worker,
                     struct rm_error *error);
 

@@ -20,6 +20,7 @@
 #include "daemon/printed.h"
 #include "daemon/progress.h"
 #include "daemon/quarantine.h"
+#include "daemon/reader.h"
 #include "daemon/resume.h"
 #include "daemon/run_directory.h"
 #include "daemon/run_lock.h"
@@ -63,6 +64,7 @@ struct rm_daemon {
     struct rm_supervisor supervisor;
     struct rm_quarantine quarantine;
     struct rm_metrics metrics;
+    struct rm_reader reader;
     struct rm_checkpointer checkpoint;
     struct rm_settings settings;
     struct rm_resumed resumed;   /* the checkpoint that the run resumes from */

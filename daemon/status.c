@@ -15,6 +15,7 @@
  *   loop              {turns, slept, stall_max_ms, ...}: of the daemon's event loop (stall.h)
  *   writers           {files, echoes}, each {queued_bytes, written, lost, failed, longest_ms}:
  *                     lines and rows on their way (writer.h)
+ *   reader            {running, sent, lost}: rows of metrics to metrics.exec; null: there is none
  *
  * A number that is not known is null. */
 #include "daemon/running.h"
@@ -329,6 +330,16 @@ static json_t *writers(const struct rm_daemon *daemon)
                      writer(&daemon->echoes));
 }
 
+/* The command of metrics.exec; null: there is none. */
+static json_t *reader(const struct rm_daemon *daemon)
+{
+    const struct rm_reader *r = &daemon->reader;
+    if (!r->started)
+        return json_null();
+    return json_pack("{s:b,s:o,s:o}", "running", r->running, "sent", count(r->sent), "lost",
+                     count(r->lost));
+}
+
 /* The session that was taken over from a killed daemon. */
 static json_t *adopted(const struct rm_daemon *daemon)
 {
@@ -433,6 +444,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
     }
     json_object_set_new(o, "loop", loop(&daemon->stall));
     json_object_set_new(o, "writers", writers(daemon));
+    json_object_set_new(o, "reader", reader(daemon));
     return rm_json_whole(o, mark);
 }
 

@@ -59,24 +59,35 @@ static long landlock_version(void)
     return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-/* Rules by which nothing is allowed of what this version of Landlock knows, and of `more` rights
- * over files. A descriptor. */
-static long create_rules(long version, uint64_t more, bool network, struct rm_error *error)
+/* Rights over files that came after version 1. */
+static uint64_t newer_rights(long version)
 {
-    const struct ruleset handled = {
-        .files = FS_VERSION_1 | more | (version >= 2 ? FS_REFER : 0) |
-                 (version >= 3 ? FS_TRUNCATE : 0) | (version >= 5 ? FS_IOCTL_DEV : 0),
-        .net = network ? 0 : NET_TCP,
-        .scoped = SCOPES,
-    };
+    return (version >= 2 ? FS_REFER : 0) | (version >= 3 ? FS_TRUNCATE : 0) |
+           (version >= 5 ? FS_IOCTL_DEV : 0);
+}
+
+/* Rules by which nothing of these is allowed, as far as this version of Landlock knows them. A
+ * descriptor. */
+static long create_rules(long version, const struct ruleset *handled, struct rm_error *error)
+{
     /* As much of it as this version knows: the kernel refuses more. */
-    const size_t known = version >= 6   ? sizeof handled
+    const size_t known = version >= 6   ? sizeof *handled
                          : version >= 4 ? offsetof(struct ruleset, scoped)
                                         : offsetof(struct ruleset, net);
-    const long rules = syscall(SYS_landlock_create_ruleset, &handled, known, 0);
+    const long rules = syscall(SYS_landlock_create_ruleset, handled, known, 0);
     return rules < 0
                ? rm_fail(error, -errno, "sandbox: landlock_create_ruleset: %s", strerror(errno))
                : rules;
+}
+
+/* Enters the rules and closes them, whatever `rc` is so far. Returns 1 or negative errno. */
+static int enter_rules(int rules, int rc, struct rm_error *error)
+{
+    if (rc == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+                    syscall(SYS_landlock_restrict_self, rules, 0) < 0))
+        rc = rm_fail(error, -errno, "sandbox: landlock_restrict_self: %s", strerror(errno));
+    close(rules);
+    return rc < 0 ? rc : 1;
 }
 
 int rm_sandbox_files(const char *directory, struct rm_error *error)
@@ -85,17 +96,14 @@ int rm_sandbox_files(const char *directory, struct rm_error *error)
     if (version < 1)
         return 0;
     const uint64_t truncate = version >= 3 ? FS_TRUNCATE : 0;
-    const long rules = create_rules(version, 0, false, error);
+    const struct ruleset handled = {FS_VERSION_1 | newer_rights(version), NET_TCP, SCOPES};
+    const long rules = create_rules(version, &handled, error);
     if (rules < 0)
         return (int)rules;
     int rc = directory ? allow_below((int)rules, directory, FS_WRITING | truncate, error) : 0;
     if (rc == 0)
         rc = allow_below((int)rules, "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE | truncate, error);
-    if (rc == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-                    syscall(SYS_landlock_restrict_self, (int)rules, 0) < 0))
-        rc = rm_fail(error, -errno, "sandbox: landlock_restrict_self: %s", strerror(errno));
-    close((int)rules);
-    return rc < 0 ? rc : 1;
+    return enter_rules((int)rules, rc, error);
 }
 
 /* A root daemon's worlds are not root's: of its capabilities they keep what opens its files. Who
@@ -117,6 +125,27 @@ static int drop_capabilities(struct rm_error *error)
     return dropped && syscall(SYS_capset, &head, now) < 0
                ? rm_fail(error, -errno, "sandbox: capset: %s", strerror(errno))
                : 0;
+}
+
+int rm_sandbox_writing(const char *directory, struct rm_error *error)
+{
+    const long version = landlock_version();
+    int rc = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+                 ? rm_fail(error, -errno, "sandbox: PR_SET_NO_NEW_PRIVS: %s", strerror(errno))
+                 : drop_capabilities(error);
+    if (rc < 0 || version < 1)
+        return rc;
+    const uint64_t newer = newer_rights(version) & ~FS_IOCTL_DEV;
+    const struct ruleset handled = {
+        .files = (FS_VERSION_1 & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE) | newer, .scoped = SCOPES};
+    const long rules = create_rules(version, &handled, error);
+    if (rules < 0)
+        return (int)rules;
+    rc = allow_below((int)rules, directory, handled.files, error);
+    if (rc == 0)
+        rc = allow_below((int)rules, "/dev/null",
+                         LANDLOCK_ACCESS_FS_WRITE_FILE | (newer & FS_TRUNCATE), error);
+    return enter_rules((int)rules, rc, error);
 }
 
 /* --- programs that are started confined ------------------------------------------------------ */
@@ -154,13 +183,15 @@ int rm_sandbox_program_prepare(struct rm_sandbox_program *program,
                                struct rm_error *error)
 {
     const long version = landlock_version();
+    const struct ruleset handled = {FS_VERSION_1 | FS_READING | newer_rights(version),
+                                    needs->network ? 0 : NET_TCP, SCOPES};
 
     *program = (struct rm_sandbox_program){.rules = -1};
     *lacks = NULL;
     if (version < 1)
         *lacks = "the kernel has no Landlock: Python worlds read and write files as far as their "
                  "permissions allow";
-    else if ((program->rules = (int)create_rules(version, FS_READING, needs->network, error)) < 0)
+    else if ((program->rules = (int)create_rules(version, &handled, error)) < 0)
         return program->rules;
     int rc = program->rules >= 0 ? add_needs(program->rules, needs, version, error) : 0;
     if (rc == 0)

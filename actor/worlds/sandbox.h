@@ -29,6 +29,11 @@ int rm_sandbox_enter(const struct rm_experiment *experiment, const char *directo
  * from version 6 not be reached by signals or abstract sockets. */
 int rm_sandbox_files(const char *directory, struct rm_error *error);
 
+/* For a program that is not a world, and what it starts: no new privileges, no capabilities but
+ * those that open files, files written, created and removed below `directory` alone, no signals to
+ * other processes (from version 6). Reading, starting programs and the network stay. */
+int rm_sandbox_writing(const char *directory, struct rm_error *error);
+
 /* Allowed calls on files, which rm_sandbox_files() restricts further. */
 enum rm_sandbox_rights {
     RM_SANDBOX_READS, /* other calls fail with -EACCES */

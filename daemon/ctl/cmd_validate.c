@@ -8,6 +8,7 @@
 #include "daemon/format.h"
 #include "daemon/table.h"
 #include "daemon/probe.h"
+#include "daemon/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
         rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
     } else if ((rc = rm_ctl_load(given, NULL, experiment)) != RM_CTL_OK) {
         /* what is wrong was printed */
-    } else if (rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
+    } else if (rm_reader_check(experiment, &error) ||
+               rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
                rm_plan_make(plan, experiment, &error) ||
                rm_plan_check_from(plan, experiment, &error)) {
         print_errors(file, error.text);

@@ -51,7 +51,7 @@ install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	$(INSTALL) -m 644 actor/env.h $(DESTDIR)$(PREFIX)/include/ringmaster
 	$(INSTALL) -m 644 $(COMPLETION) \
 	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl
-	$(INSTALL) -m 644 $(wildcard config/*.json) $(DESTDIR)$(DOCDIR)/examples
+	$(INSTALL) -m 644 $(wildcard config/*.json scripts/examples/*_reader.py) $(DESTDIR)$(DOCDIR)/examples
 	$(INSTALL) -m 644 $(wildcard config/prolog/*.pl) $(DESTDIR)$(DOCDIR)/examples/prolog
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
 	for page in docs/man/* $(GENERATED_PAGES); do \
@@ -66,7 +66,7 @@ uninstall:
 	    $(addprefix $(SYSTEMDDIR)/,systemd/system/ringmaster@.service sysusers.d/ringmaster.conf \
 	        tmpfiles.d/ringmaster.conf) \
 	    $(addprefix $(DOCDIR)/,$(notdir $(wildcard docs/*.md))) \
-	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf ringmaster-python.conf $(notdir $(wildcard config/*.json))) \
+	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf ringmaster-python.conf $(notdir $(wildcard config/*.json scripts/examples/*_reader.py))) \
 	    $(addprefix $(DOCDIR)/examples/prolog/,$(notdir $(wildcard config/prolog/*.pl))) \
 	    $(addprefix $(PYTHONDIR)/,$(notdir $(wildcard python/ringmaster/*.py))) \
 	    $(PREFIX)/include/ringmaster/env.h $(DATADIR)/bash-completion/completions/ringctl \

@@ -111,6 +111,7 @@ help:
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make python-worlds  environments of Gymnasium and PettingZoo in workers beside themselves (in a throw-away one)"
+	@echo "make trackers   the readers for Weights & Biases and MLflow (in a throw-away one)"
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration, control protocol, checkpoints, ring attach (FUZZ_SECONDS=)"
 	@echo "make soak       two hours of real experiments; is memory flat? (SOAK_SECONDS=)"

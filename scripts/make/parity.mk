@@ -9,3 +9,8 @@ parity: $(BUILD)/tests/oracle/dump_net $(BUILD)/tests/oracle/dump_optimizers \
 .PHONY: python-worlds
 python-worlds: $(BUILD)/tests/oracle/dump_worlds
 	@BUILD=$(BUILD) tests/oracle/check-python-worlds --install || { code=$$?; [ $$code -eq 77 ]; }
+
+# The readers of metrics.exec with the trackers that they are for, in a throw-away environment.
+.PHONY: trackers
+trackers: binaries
+	@BUILD=$(BUILD) tests/oracle/check-trackers --install || { code=$$?; [ $$code -eq 77 ]; }

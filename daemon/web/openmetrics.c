@@ -205,7 +205,7 @@ static void sample(const struct sink *s, const char *name, const char *value, co
     const bool counter = s->family->kind == COUNTER;
     if (!isfinite(number))
         return;
-    for (int created = 0; created <= (counter && s->form == RM_OPENMETRICS); created++) {
+    for (int created = 0; created <= (counter && s->form == RM_OPENMETRICS ? 1 : 0); created++) {
         begin(s, created ? "_created" : counter ? "_total" : "");
         if (name)
             label(s->out, name, value);

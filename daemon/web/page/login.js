@@ -3,7 +3,7 @@
 async function logIn(token) {
   const answer = await fetch("/login", { method: "POST", headers: { "X-Ringmaster": "1" }, body: token });
   if (answer.ok) {
-    location.replace("/");
+    location.reload();
     return;
   }
   document.getElementById("said").textContent = (await answer.text()).trim();
@@ -12,7 +12,7 @@ document.getElementById("login").addEventListener("submit", (event) => {
   event.preventDefault();
   logIn(document.getElementById("token").value.trim());
 });
-if (location.hash.length > 1) {
+if (location.hash.length > 1 && !location.hash.startsWith("#run=")) {
   const token = location.hash.slice(1);
   history.replaceState(null, "", "/");
   logIn(token);

@@ -122,8 +122,10 @@ static unsigned write_page(struct rm_web_pages *pages, const struct rm_web_quest
     const bool of_one = q->page == RM_PAGE_RUN || (q->page == RM_PAGE_CURVES && q->name[0]);
     rm_web_runs_refresh(&pages->runs);
     struct rm_web_run *run = of_one ? rm_web_run_find(&pages->runs, q->name) : NULL;
-    if (of_one && !run)
-        return refuse(out, 404, "there is no such experiment");
+    if (of_one && !run) { /* it ended while a page shows it: no error of that page */
+        write_json(out, json_pack("{s:[],s:n,s:s}", "runs", "status", "why", "it is not running"));
+        return 200;
+    }
     switch (q->page) {
     case RM_PAGE_METRICS:
     case RM_PAGE_PLAIN_METRICS:
@@ -200,7 +202,7 @@ void rm_web_answer(struct rm_web_pages *pages, const struct rm_web_question *q,
         }
     }
     make(pages, q, answer);
-    if (answer->status == 404)
+    if (q->name[0] && !rm_web_run_find(&pages->runs, q->name))
         return; /* names of nothing do not push answers out */
     free(pages->cache[oldest].answer.body);
     pages->cache[oldest].page = q->page;

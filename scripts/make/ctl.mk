@@ -35,12 +35,12 @@ install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster $(PYTHONDIR) \
 	    $(DOCDIR)/examples/prolog $(DATADIR)/bash-completion/completions $(SYSTEMDDIR)/systemd/system \
 	    $(SYSTEMDDIR)/sysusers.d $(SYSTEMDDIR)/tmpfiles.d)
-	$(INSTALL) -m 755 $(filter %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(BINDIR)
+	$(INSTALL) -m 755 $(filter %/ringctl %/ringmasterd,$(BINARIES)) $(WEB_PROGRAM) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 755 $(filter-out %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(LIBEXECDIR)
 	for plugin in $(CUDA_PLUGIN) $(PROLOG_PLUGIN); do \
 	    if [ -f $$plugin ]; then $(INSTALL) -m 755 $$plugin $(DESTDIR)$(LIBEXECDIR) || exit 1; fi; done
-	sed 's#@BINDIR@#$(BINDIR)#' systemd/ringmaster@.service \
-	    > $(DESTDIR)$(SYSTEMDDIR)/systemd/system/ringmaster@.service
+	for unit in ringmaster@.service $(WEB_UNIT); do sed 's#@BINDIR@#$(BINDIR)#' systemd/$$unit \
+	    > $(DESTDIR)$(SYSTEMDDIR)/systemd/system/$$unit || exit 1; done
 	$(INSTALL) -m 644 systemd/ringmaster.sysusers \
 	    $(DESTDIR)$(SYSTEMDDIR)/sysusers.d/ringmaster.conf
 	$(INSTALL) -m 644 systemd/ringmaster.tmpfiles \
@@ -49,27 +49,30 @@ install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	$(INSTALL) -m 644 systemd/ringmaster-python.conf $(DESTDIR)$(DOCDIR)/examples
 	$(INSTALL) -m 644 $(wildcard python/ringmaster/*.py) $(DESTDIR)$(PYTHONDIR)
 	$(INSTALL) -m 644 actor/env.h $(DESTDIR)$(PREFIX)/include/ringmaster
-	$(INSTALL) -m 644 $(COMPLETION) \
-	    $(DESTDIR)$(DATADIR)/bash-completion/completions/ringctl
+	for file in $(COMPLETION) $(WEB_COMPLETION); do name=$${file##*/}; $(INSTALL) -m 644 $$file \
+	    $(DESTDIR)$(DATADIR)/bash-completion/completions/$${name%.bash} || exit 1; done
 	$(INSTALL) -m 644 $(wildcard config/*.json scripts/examples/*_reader.py) $(DESTDIR)$(DOCDIR)/examples
+	for file in $(WEB_EXAMPLES); do \
+	    $(INSTALL) -m 644 $$file $(DESTDIR)$(DOCDIR)/examples/ringmaster-$${file##*/} || exit 1; done
 	$(INSTALL) -m 644 $(wildcard config/prolog/*.pl) $(DESTDIR)$(DOCDIR)/examples/prolog
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)
-	for page in docs/man/* $(GENERATED_PAGES); do \
+	for page in docs/man/* $(GENERATED_PAGES) $(WEB_MAN); do \
 	    directory=$(DESTDIR)$(DATADIR)/man/man$${page##*.}; \
 	    $(INSTALL) -d $$directory && $(INSTALL) -m 644 $$page $$directory || exit 1; done
 
 # With the PREFIX and DESTDIR of the installation. Runs, /etc/ringmaster and the user stay.
 OWN_FOLDERS := $(PYTHONDIR) $(DATADIR)/ringmaster/python $(DATADIR)/ringmaster $(DOCDIR)/examples/prolog $(DOCDIR)/examples $(DOCDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster
 uninstall:
-	rm -f $(addprefix $(DESTDIR),$(addprefix $(BINDIR)/,ringctl ringmasterd) \
+	rm -f $(addprefix $(DESTDIR),$(addprefix $(BINDIR)/,ringctl ringmasterd ringmaster-web) \
 	    $(addprefix $(LIBEXECDIR)/,ringmaster-actor ringmaster-learner ringmaster-solo $(notdir $(CUDA_PLUGIN) $(PROLOG_PLUGIN))) \
-	    $(addprefix $(SYSTEMDDIR)/,systemd/system/ringmaster@.service sysusers.d/ringmaster.conf \
+	    $(addprefix $(SYSTEMDDIR)/,systemd/system/ringmaster@.service systemd/system/ringmaster-web.service sysusers.d/ringmaster.conf \
 	        tmpfiles.d/ringmaster.conf) \
 	    $(addprefix $(DOCDIR)/,$(notdir $(wildcard docs/*.md))) \
-	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf ringmaster-python.conf $(notdir $(wildcard config/*.json scripts/examples/*_reader.py))) \
+	    $(addprefix $(DOCDIR)/examples/,ringmaster-gpu.conf ringmaster-python.conf \
+	        ringmaster-alerts.yml ringmaster-dashboard.json $(notdir $(wildcard config/*.json scripts/examples/*_reader.py))) \
 	    $(addprefix $(DOCDIR)/examples/prolog/,$(notdir $(wildcard config/prolog/*.pl))) \
 	    $(addprefix $(PYTHONDIR)/,$(notdir $(wildcard python/ringmaster/*.py))) \
-	    $(PREFIX)/include/ringmaster/env.h $(DATADIR)/bash-completion/completions/ringctl \
+	    $(PREFIX)/include/ringmaster/env.h $(addprefix $(DATADIR)/bash-completion/completions/,ringctl ringmaster-web) $(DATADIR)/man/man1/ringmaster-web.1 \
 	    $(foreach page,$(notdir $(wildcard docs/man/*) $(GENERATED_PAGES)),$(DATADIR)/man/man$(lastword $(subst ., ,$(page)))/$(page)))
 	rm -rf $(DESTDIR)$(PYTHONDIR)/__pycache__
 	for folder in $(addprefix $(DESTDIR),$(OWN_FOLDERS)); do \

@@ -3,8 +3,6 @@ HAVE_MICROHTTPD := $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo
 ROOM_web := daemon/web
 WEB := $(BUILD)/bin/ringmaster-web
 WEB_PAGE := $(sort $(wildcard daemon/web/page/*))
-WEB_MAN := $(BUILD)/man/ringmaster-web.1
-WEB_COMPLETION := $(BUILD)/completion/ringmaster-web.bash
 $(eval $(call room_rules,web))
 
 # The page is in the program, as bytes.
@@ -15,13 +13,19 @@ $(BUILD)/obj/daemon/web/page.o: $(WEB_PAGE)
 $(WEB): $(BUILD)/obj/daemon/web/main.o $(call lib,web) $(BUILD)/obj/daemon/web/page.o $(LINK_ALL)
 	$(call link,$< $(call lib,web) $(BUILD)/obj/daemon/web/page.o,-lmicrohttpd)
 
-$(WEB_MAN): $(WEB)
+$(BUILD)/man/ringmaster-web.1: $(WEB)
 	@mkdir -p $(@D); $(WEB) --generate man > $@.new && mv $@.new $@
-$(WEB_COMPLETION): $(WEB)
+$(BUILD)/completion/ringmaster-web.bash: $(WEB)
 	@mkdir -p $(@D); $(WEB) --generate bash > $@.new && mv $@.new $@
 
+# What `make install` installs of it.
 ifneq ($(HAVE_MICROHTTPD),)
-binaries all: $(WEB)
+WEB_PROGRAM := $(WEB)
+WEB_UNIT := ringmaster-web.service
+WEB_MAN := $(BUILD)/man/ringmaster-web.1
+WEB_COMPLETION := $(BUILD)/completion/ringmaster-web.bash
+WEB_EXAMPLES := daemon/web/alerts.yml daemon/web/dashboard.json
+binaries all: $(WEB_PROGRAM)
 all install: $(WEB_MAN) $(WEB_COMPLETION)
 generated: generated-metrics
 .PHONY: generated-metrics

@@ -34,7 +34,7 @@ struct report {
     FILE *out;
     const char *plots; /* a directory, or NULL */
     struct run *runs[RUNS_MAX];
-    size_t count, group, groups; /* runs; experiments so far, and all */
+    size_t count, group, groups; /* runs; the experiment, from 1 (0: of all of them); experiments */
 };
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -151,8 +151,8 @@ static int write_plot(struct report *r, struct rm_plot *plot, const char *name)
 {
     if (!rm_plot_write(r->out, plot) || !r->plots)
         return 0;
-    char number[16] = "", svg[PATH_MAX], png[PATH_MAX];
-    if (r->groups > 1)
+    char number[24] = "", svg[PATH_MAX], png[PATH_MAX];
+    if (r->group && r->groups > 1)
         snprintf(number, sizeof number, "%zu-", r->group);
     snprintf(svg, sizeof svg, "%s/%s%s.svg", r->plots, number, name);
     snprintf(png, sizeof png, "%s/%s%s.png", r->plots, number, name);
@@ -280,6 +280,113 @@ static void write_runs(const struct report *r, size_t from, size_t to)
         fputs("</tr>\n", r->out);
     }
     fputs("</table>\n", r->out);
+}
+
+/* The curves of one figure and the means of their seeds, while a plot points to them. */
+struct figure_plot {
+    struct rm_plot plot;
+    struct rm_curve curves[2 * RUNS_MAX * AGENTS_MAX];
+    struct rm_seeds seeds[AGENTS_MAX];
+    size_t curve_count, lines; /* lines: of an experiment and an agent */
+};
+
+static bool has_figure(const struct rm_snapshot_agent *agent, const char *figure)
+{
+    for (unsigned f = 0; f < agent->figures; f++)
+        if (!strcmp(agent->figure[f].name, figure))
+            return true;
+    return false;
+}
+
+static const struct rm_curve *read_figure(struct figure_plot *p, const struct run *run,
+                                          const char *agent, const char *kind, const char *figure,
+                                          const char *steps)
+{
+    char column[3 * RM_NAME_MAX];
+    struct rm_curve *curve = &p->curves[p->curve_count++];
+    snprintf(column, sizeof column, "agent.%s.%s.%s", agent, kind, figure);
+    rm_curve_open(curve, run->directory, column, steps);
+    rm_curve_read(curve);
+    return curve;
+}
+
+/* An agent in the runs [from, to) of an experiment: training as a line, evaluations as points. */
+static void add_figure(struct figure_plot *p, const struct report *r, size_t from, size_t to,
+                       unsigned a, const char *figure)
+{
+    const struct rm_snapshot *first = &r->runs[from]->now;
+    const char *agent = first->agent[a].name;
+    const struct rm_curve *curves[RUNS_MAX];
+    const int colour = (int)p->lines;
+    struct rm_plot_series *s = NULL;
+    for (size_t i = from; i < to; i++) {
+        curves[i - from] = read_figure(p, r->runs[i], agent, "figures", figure, "steps");
+        const struct rm_curve *evaluations =
+            read_figure(p, r->runs[i], agent, "evaluation_figures", figure, "evaluation_steps");
+        if (evaluations->count && (s = add_curve(&p->plot, evaluations))) {
+            s->points = true;
+            s->colour = colour;
+        }
+    }
+    struct rm_seeds *seeds = &p->seeds[p->lines++];
+    rm_seeds_of(seeds, curves, to - from);
+    s = to - from > 1 ? rm_plot_add_seeds(&p->plot, seeds, to - from)
+                      : add_curve(&p->plot, curves[0]);
+    if (!s)
+        return;
+    char title[2 * sizeof first->name + 8];
+    title_of(r, from, to, title, sizeof title);
+    s->colour = colour;
+    snprintf(s->name, sizeof s->name, "%.160s%s%.64s", title, first->agents > 1 ? ", " : "",
+             first->agents > 1 ? agent : "");
+}
+
+/* One figure of the world in all runs that count it. */
+static int write_figure(struct report *r, const char *figure)
+{
+    struct figure_plot *p = calloc(1, sizeof *p);
+    char file[RM_NAME_MAX + 16];
+    if (!p)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
+    p->plot = (struct rm_plot){.title = figure,
+                               .x_label = "steps per agent",
+                               .y_label = "mean over episodes; points: evaluations"};
+    for (size_t from = 0, to; from < r->count; from = to) {
+        to = group_end(r, from);
+        for (unsigned a = 0; a < r->runs[from]->now.agents && p->lines < AGENTS_MAX; a++)
+            if (has_figure(&r->runs[from]->now.agent[a], figure))
+                add_figure(p, r, from, to, a, figure);
+    }
+    snprintf(file, sizeof file, "figure-%s", figure);
+    const int rc = write_plot(r, &p->plot, file);
+    while (p->curve_count)
+        rm_curve_close(&p->curves[--p->curve_count]);
+    free(p);
+    return rc;
+}
+
+/* What the worlds count, each figure once, with all experiments in one plot. */
+static int write_world(struct report *r)
+{
+    const char *written[RM_BOARD_FIGURES];
+    size_t count = 0;
+    int rc = 0;
+    r->group = 0;
+    for (size_t i = 0; rc == 0 && i < r->count; i++)
+        for (unsigned a = 0; a < r->runs[i]->now.agents; a++)
+            for (unsigned f = 0; rc == 0 && f < r->runs[i]->now.agent[a].figures; f++) {
+                const char *name = r->runs[i]->now.agent[a].figure[f].name;
+                bool again = false;
+                for (size_t k = 0; k < count; k++)
+                    again |= !strcmp(written[k], name);
+                if (again || count == sizeof written / sizeof written[0])
+                    continue;
+                if (!count)
+                    fputs("<h1>Figures of the world</h1>\n", r->out);
+                written[count++] = name;
+                rc = write_figure(r, name);
+            }
+    return rc;
 }
 
 /* What the world counts, by agent: over the latest episodes, and in the latest evaluation. */
@@ -434,6 +541,8 @@ static int write_page(struct report *r)
             write_settings(r->out, run);
         }
     }
+    if (rc == 0)
+        rc = write_world(r);
     fputs("</body></html>\n", r->out);
     return rc;
 }

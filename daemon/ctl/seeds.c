@@ -73,11 +73,12 @@ void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, s
     free(values);
 }
 
-void rm_plot_add_seeds(struct rm_plot *plot, const struct rm_seeds *seeds, size_t count)
+struct rm_plot_series *rm_plot_add_seeds(struct rm_plot *plot, const struct rm_seeds *seeds,
+                                         size_t count)
 {
     struct rm_plot_series *mean = seeds->count ? rm_plot_add(plot) : NULL;
     if (!mean)
-        return;
+        return NULL;
     *mean = (struct rm_plot_series){.x = seeds->at,
                                     .y = seeds->mean,
                                     .low = seeds->low,
@@ -85,4 +86,5 @@ void rm_plot_add_seeds(struct rm_plot *plot, const struct rm_seeds *seeds, size_
                                     .count = seeds->count,
                                     .colour = RM_PLOT_GREY};
     snprintf(mean->name, sizeof mean->name, "interquartile mean of %zu, 95 %% interval", count);
+    return mean;
 }

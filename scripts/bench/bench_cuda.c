@@ -262,6 +262,7 @@ static void bench_w3(void)
         {"actor.device=cuda"},
         {"learner.device=cuda:0"},
         {"learner.compute=bf16"},
+        {"algorithm.minibatches=1"},
         {"run.steps=0"},
         {short_of_time ? "actor.worlds=2" : "actor.worlds=192"},
         {short_of_time ? "rollout.steps=4" : "rollout.steps=128"},

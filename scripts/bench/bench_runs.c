@@ -299,7 +299,9 @@ static void bench_w2(const char *name, const char *check)
 
 static void bench_w3(const char *name)
 {
-    const char *const settings[] = {TWO_CORES, "rollout.steps=16", "run.steps=3072", NULL};
+    const char *const settings[] = {
+        TWO_CORES,        "rollout.steps=16",     "algorithm.minibatches=1",
+        "run.steps=3072", "learner.compute=fp32", NULL};
     bench_shipped(name, "goodhart-ppo", settings, 281e6, false, "281 MFLOP a step, two cores");
 }
 

@@ -12,7 +12,7 @@ learn: binaries
 learn-long: binaries
 	@BUILD=$(BUILD) tests/learning/run-table --long $(LEARN_ARGS) $(LEARN_KEPT)
 
-# The table of docs/goodhart.md, printed: two experiments over three seeds, 20 minutes a seed. GOODHART_ARGS='--seeds 101-101'.
+# The table of docs/goodhart.md, printed, and its plots: two experiments over three seeds. GOODHART_ARGS='--seeds 101-101'.
 GOODHART_ARGS ?=
 .PHONY: goodhart
 goodhart: binaries

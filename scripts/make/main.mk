@@ -109,6 +109,7 @@ help:
 	@echo "make lint       clang-format, cppcheck, clang-tidy, the order of the rooms, shellcheck"
 	@echo "make release-check   what a release has passed: lint, test, asan, tsan, valgrind (hours)"
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
+	@echo "make goodhart   the table and the plots of docs/goodhart.md"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make python-worlds  environments of Gymnasium and PettingZoo in workers beside themselves (in a throw-away one)"
 	@echo "make trackers   the readers for Weights & Biases and MLflow (in a throw-away one)"

@@ -26,8 +26,8 @@ void rm_interquartile_interval(const double *values, size_t count, double *low, 
 /* Of `count` curves, 2 or more: from the first step that all have to the last one. */
 void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, size_t count);
 
-/* Draws them, `count` curves, as a line with a band, and returns the line; NULL: there are no points,
- * or the plot is full. The plot holds pointers into *seeds. */
+/* Draws them, `count` curves, as a line with a band, and returns the line; NULL: there are no
+ * points, or the plot is full. The plot holds pointers into *seeds. */
 struct rm_plot_series *rm_plot_add_seeds(struct rm_plot *plot, const struct rm_seeds *seeds,
                                          size_t count);
 

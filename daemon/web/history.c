@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,14 +12,14 @@
 #define BLOCK    (4u << 20) /* bytes read at a time; no row is longer */
 #define ROWS_MAX (4u << 20) /* of a run; the daemon writes fewer in years */
 
-/* What is read of every run; the loss of each policy, as far as there is room, is read as well. */
+/* Of the whole run. */
 static const char *const wanted[] = {"steps",      "steps_per_s",      "updates_per_s",
                                      "score_last", "evaluation_steps", "evaluation_score"};
 #define WANTED (sizeof wanted / sizeof wanted[0])
 
-void rm_history_init(struct rm_history *h)
+void rm_history_init(struct rm_history *h, enum rm_history_kind kind)
 {
-    *h = (struct rm_history){.fd = -1};
+    *h = (struct rm_history){.kind = kind, .fd = -1};
 }
 
 void rm_history_free(struct rm_history *h)
@@ -29,7 +28,7 @@ void rm_history_free(struct rm_history *h)
         close(h->fd);
     for (size_t i = 0; i < h->columns; i++)
         free(h->column[i].values);
-    rm_history_init(h);
+    rm_history_init(h, h->kind);
 }
 
 static bool is_loss(const char *name, size_t length)
@@ -37,12 +36,14 @@ static bool is_loss(const char *name, size_t length)
     return length > 12 && !strncmp(name, "policy.", 7) && !strncmp(name + length - 5, ".loss", 5);
 }
 
-static bool is_wanted(const char *name, size_t length)
+static bool is_wanted(enum rm_history_kind kind, const char *name, size_t length)
 {
-    for (size_t i = 0; i < WANTED; i++)
+    if (kind == RM_HISTORY_LOSSES && is_loss(name, length))
+        return true;
+    for (size_t i = 0; i < (kind == RM_HISTORY_LOSSES ? 1 : WANTED); i++) /* steps: for all */
         if (strlen(wanted[i]) == length && !strncmp(wanted[i], name, length))
             return true;
-    return is_loss(name, length);
+    return false;
 }
 
 /* A header, up to its newline. */
@@ -50,7 +51,7 @@ static void read_names(struct rm_history *h, const char *line)
 {
     for (size_t place = 0;; place++) {
         const size_t length = strcspn(line, ",\n");
-        if (is_wanted(line, length) && h->columns < RM_HISTORY_COLUMNS &&
+        if (is_wanted(h->kind, line, length) && h->columns < RM_HISTORY_COLUMNS &&
             length < sizeof h->column[0].name) {
             struct rm_history_column *c = &h->column[h->columns++];
             *c = (struct rm_history_column){.place = place};
@@ -120,12 +121,15 @@ static bool open_file(struct rm_history *h, const char *directory)
         return h->fd >= 0;
     if (h->fd >= 0 && is.st_dev == h->device && is.st_ino == h->inode && is.st_size >= h->at)
         return true;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     rm_history_free(h);
-    h->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (h->fd < 0 || fstat(h->fd, &is) < 0 || !S_ISREG(is.st_mode)) {
-        rm_history_free(h);
+    if (fd >= 0 && (fstat(fd, &is) < 0 || !S_ISREG(is.st_mode))) {
+        close(fd);
         return false;
     }
+    h->fd = fd;
+    if (fd < 0)
+        return false;
     h->device = is.st_dev;
     h->inode = is.st_ino;
     return true;
@@ -203,13 +207,11 @@ static void write_numbers(FILE *out, const char *name, const double *values, con
     fputc(']', out);
 }
 
-void rm_history_write(const struct rm_history *h, const char *only, FILE *out)
+bool rm_history_write(const struct rm_history *h, const char *only, bool begun, FILE *out)
 {
     const struct rm_history_column *steps = column(h, "steps");
     const struct rm_history_column *played = column(h, "evaluation_steps");
     size_t *row = h->count ? malloc(h->count * sizeof *row) : NULL;
-    bool begun = false;
-    fputc('[', out);
     for (size_t i = 0; row && i < h->columns; i++) {
         const struct rm_history_column *c = &h->column[i];
         const struct rm_history_column *x = !strncmp(c->name, "evaluation_", 11) ? played : steps;
@@ -229,6 +231,6 @@ void rm_history_write(const struct rm_history *h, const char *only, FILE *out)
         fputc('}', out);
         begun = true;
     }
-    fputc(']', out);
     free(row);
+    return begun;
 }

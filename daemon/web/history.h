@@ -1,9 +1,10 @@
 /* history: columns of a run's metrics.csv in memory, read on while the run writes. A day of metrics
- * is a hundred megabytes: the file is read once, and each row only as far as the last column that
- * is wanted. Used by one thread. */
+ * is a hundred megabytes: the file is read once for each kind of column, and each row only as far
+ * as the last of them. Used by one thread. */
 #ifndef RM_DAEMON_WEB_HISTORY_H
 #define RM_DAEMON_WEB_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +19,13 @@ struct rm_history_column {
     double *values; /* [count]; NAN: the row has none */
 };
 
+enum rm_history_kind {
+    RM_HISTORY_RUN = 0, /* of the whole run: at the beginning of a row */
+    RM_HISTORY_LOSSES,  /* of each policy, as far as there is room */
+};
+
 struct rm_history {
+    enum rm_history_kind kind;
     int fd; /* -1: there is no file */
     dev_t device;
     ino_t inode;
@@ -28,17 +35,18 @@ struct rm_history {
 };
 
 /* Nothing is read yet. */
-void rm_history_init(struct rm_history *history);
+void rm_history_init(struct rm_history *history, enum rm_history_kind kind);
 void rm_history_free(struct rm_history *history);
 
 /* Reads the rows that were added to metrics.csv of a run's directory since the last call; all of
  * them if it is another file. Does not follow a symbolic link. */
 void rm_history_read(struct rm_history *history, const char *directory);
 
-/* Writes the series as JSON: [{"name":"score_last","x":[..],"y":[..]}, ..], each over the steps of
+/* Writes the series as JSON: {"name":"score_last","x":[..],"y":[..]},.. , each over the steps of
  * its rows (an evaluation's: over evaluation_steps). Of a series with more points than two for each
  * of RM_HISTORY_POINTS parts, the lowest and the highest of each part, the first and the last.
- * `only`: this series alone, NULL: all. */
-void rm_history_write(const struct rm_history *history, const char *only, FILE *out);
+ * `only`: this series alone, NULL: all. `begun`: there are others
+ * before. Returns whether there are any now. */
+bool rm_history_write(const struct rm_history *history, const char *only, bool begun, FILE *out);
 
 #endif

@@ -58,26 +58,31 @@ static unsigned write_run(struct rm_web_run *run, FILE *out)
     return 200;
 }
 
-static void write_curve(struct rm_web_run *run, const char *only, FILE *out)
+/* All curves of a run, or its score alone. */
+static void write_curve(struct rm_web_run *run, bool whole, FILE *out)
 {
     const char *directory = rm_web_run_directory(run);
     if (directory)
         rm_history_read(&run->history, directory);
+    if (directory && whole)
+        rm_history_read(&run->losses, directory);
     fputs("{\"name\":", out);
     write_json(out, json_string(run->name));
-    fprintf(out, ",\"rows\":%zu,\"series\":", run->history.count);
-    rm_history_write(&run->history, only, out);
-    fputc('}', out);
+    fprintf(out, ",\"rows\":%zu,\"series\":[", run->history.count);
+    const bool begun = rm_history_write(&run->history, whole ? NULL : "score_last", false, out);
+    if (whole)
+        rm_history_write(&run->losses, NULL, begun, out);
+    fputs("]}", out);
 }
 
 static unsigned write_curves(const struct rm_web_pages *pages, struct rm_web_run *one, FILE *out)
 {
     fputs("{\"runs\":[", out);
     if (one)
-        write_curve(one, NULL, out);
+        write_curve(one, true, out);
     for (size_t i = 0; !one && i < pages->runs.count; i++) {
         fputs(i ? "," : "", out);
-        write_curve(pages->runs.run[i], "score_last", out);
+        write_curve(pages->runs.run[i], false, out);
     }
     fputs("]}", out);
     return 200;

@@ -17,8 +17,7 @@
 #define ASK_NS     (1 * RM_NS_PER_S)  /* for an experiment's answers */
 #define SILENT_NS  (10 * RM_NS_PER_S) /* one that did not answer is not asked for so long */
 #define COMMAND_NS (10 * RM_NS_PER_S)
-#define TAIL_BYTES (2 << 20) /* of metrics.csv: more than a minute of rows */
-#define HEADER_MAX (1 << 20)
+#define PART_BYTES (1 << 20) /* of metrics.csv: its header; more than a minute of rows */
 
 static double seconds_since_1970(void)
 {
@@ -39,6 +38,7 @@ static void free_run(struct rm_web_run *run)
     forget(run);
     json_decref(run->explained);
     rm_history_free(&run->history);
+    rm_history_free(&run->losses);
     free(run);
 }
 
@@ -102,7 +102,8 @@ static void add(struct rm_web_runs *runs, const struct rm_found *found)
     snprintf(run->name, sizeof run->name, "%s", found->name);
     for (int n = 2; rm_web_run_find(runs, run->name); n++)
         snprintf(run->name, sizeof run->name, "%.200s~%d", found->name, n);
-    rm_history_init(&run->history);
+    rm_history_init(&run->history, RM_HISTORY_RUN);
+    rm_history_init(&run->losses, RM_HISTORY_LOSSES);
     runs->run[runs->count++] = run;
 }
 
@@ -140,7 +141,7 @@ static void look(struct rm_web_runs *runs)
     }
     runs->count = kept;
     if (kept)
-        qsort(runs->run, kept, sizeof runs->run[0], by_name);
+        qsort(runs->run, kept, sizeof(void *), by_name);
 }
 
 void rm_web_runs_refresh(struct rm_web_runs *runs)
@@ -218,13 +219,13 @@ static char *latest_rows(const char *directory)
     const int fd = open_file(directory, "metrics.csv", &size);
     if (fd < 0)
         return NULL;
-    const bool whole = size <= TAIL_BYTES;
-    char *head = read_part(fd, 0, whole ? TAIL_BYTES : HEADER_MAX, &head_bytes);
+    const bool whole = size <= PART_BYTES;
+    char *head = read_part(fd, 0, PART_BYTES, &head_bytes);
     if (whole || !head) {
         close(fd);
         return head;
     }
-    char *tail = read_part(fd, size - TAIL_BYTES, TAIL_BYTES, &tail_bytes);
+    char *tail = read_part(fd, size - PART_BYTES, PART_BYTES, &tail_bytes);
     close(fd);
     const char *row = tail ? strchr(tail, '\n') : NULL;
     char *end = strchr(head, '\n'), *rows = NULL;

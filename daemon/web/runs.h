@@ -25,7 +25,7 @@ struct rm_web_run {
     double created;     /* when its counters began, in seconds since 1970 */
     uint64_t silent_ns; /* it isn't asked again before this time */
     bool seen;
-    struct rm_history history;
+    struct rm_history history, losses;
     json_t *explained; /* of explained_ns */
     uint64_t explained_ns;
 };

@@ -1,5 +1,6 @@
 """A headless Chromium, spoken to over a pipe by its DevTools protocol: what a page shows, and what it complains of."""
 import base64
+import fcntl
 import json
 import os
 import select
@@ -20,18 +21,13 @@ class Browser:
         self.profile = tempfile.mkdtemp()
         to_read, self.to = os.pipe()
         self.of, to_write = os.pipe()
-
-        def at_3_and_4():
-            kept = os.dup(to_read), os.dup(to_write)
-            os.dup2(kept[0], 3)
-            os.dup2(kept[1], 4)
+        theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (to_read, to_write)]
         self.process = subprocess.Popen(
-            [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            ["bash", "-c", f'exec "$@" 3<&{theirs[0]} 4>&{theirs[1]}', "browser", chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--remote-debugging-pipe", f"--user-data-dir={self.profile}", "--no-first-run", "about:blank"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=at_3_and_4, pass_fds=(3, 4),
-            start_new_session=True)
-        os.close(to_read)
-        os.close(to_write)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=theirs, start_new_session=True)
+        for fd in (to_read, to_write, *theirs):
+            os.close(fd)
         self.buffer, self.number, self.complaints = b"", 0, []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = None

@@ -11,7 +11,7 @@ const STATE_MS = 2000, CURVES_MS = 5000;
 
 const byId = (id) => document.getElementById(id);
 const charts = new Map();
-let control = false, selected = "", logText = "", expired = false;
+let control = false, selected = "", logText = "", expired = false, begun = false;
 
 // "#run=NAME", or a token that was not needed, which does not stay in the address.
 function readAddress() {
@@ -189,7 +189,7 @@ async function command(name, values) {
   } catch (error) {
     say(`${name}: ${error.message}`, true);
   }
-  showRuns();
+  showRuns().catch(lost);
 }
 
 // --- the page ---
@@ -200,8 +200,7 @@ function choose(name) {
   history.replaceState(null, "", `#run=${encodeURIComponent(name)}`);
   drop("run ");
   byId("run").hidden = true;
-  showRun();
-  showCurves();
+  if (begun) showRun().then(showCurves).catch(lost);
 }
 
 async function showRuns() {
@@ -301,11 +300,15 @@ async function showRun() {
 }
 
 async function showCurves() {
-  const all = (await ask("/api/curves")).runs.filter((r) => r.series.length);
+  const others = ask("/api/curves");
+  if (selected) await showRunCurves();
+  const all = (await others).runs.filter((r) => r.series.length);
   if (all.length > 1)
     draw(byId("scores"), "all", "Score of all experiments", all.map((r) => ({ ...r.series[0], name: r.name })));
   else drop("all");
-  if (!selected) return;
+}
+
+async function showRunCurves() {
   const name = selected, { runs } = await ask(`/api/curves?name=${encodeURIComponent(name)}`);
   if (name !== selected) return;
   const curves = runs[0]?.series ?? [];
@@ -318,6 +321,11 @@ async function showCurves() {
   if (losses.length) draw(byId("curves"), "run losses", "Loss", losses);
 }
 
+function lost(error) {
+  say(`no answer: ${error.message}`);
+  byId("said").className = "lost";
+}
+
 // What is on the screen goes on; what fails is tried again.
 function repeat(show, ms) {
   const turn = async () => {
@@ -326,8 +334,7 @@ function repeat(show, ms) {
       if (byId("said").className === "lost") say("");
     } catch (error) {
       if (expired) return;
-      say(`no answer: ${error.message}`);
-      byId("said").className = "lost";
+      lost(error);
     }
     setTimeout(turn, ms);
   };
@@ -352,6 +359,7 @@ window.addEventListener("hashchange", () => choose(readAddress()));
 
 (async () => {
   await repeat(showRuns, STATE_MS);
+  begun = true;
   await Promise.all([repeat(showRun, STATE_MS), repeat(showCurves, CURVES_MS)]);
   document.documentElement.dataset.loaded = String(Math.round(performance.now())); // milliseconds, for tests and figures
 })();

@@ -22,16 +22,23 @@ enum block {
     WORKER_STATE, /* `key`: a member of each of "workers" in the reply to status */
     PHASES,       /* sums over the workers of a role, by phase */
     WAITS,        /* sums over the workers of a role, by reason */
+    GPU,          /* `key`: a figure of each GPU */
     SPECIAL,      /* written by a function of its own */
     BLOCKS
 };
 
 static const char *const labels[] = {
-    [EXPERIMENT] = "",        [HOST] = "",
-    [WRITER] = "writer",      [DISK] = "",
-    [AGENT] = "agent",        [POLICY] = "policy",
-    [WORKER] = "worker",      [WORKER_STATE] = "worker",
-    [PHASES] = "role, phase", [WAITS] = "role, reason",
+    [EXPERIMENT] = "",
+    [HOST] = "",
+    [WRITER] = "writer",
+    [DISK] = "",
+    [AGENT] = "agent",
+    [POLICY] = "policy",
+    [WORKER] = "worker",
+    [WORKER_STATE] = "worker",
+    [PHASES] = "role, phase",
+    [WAITS] = "role, reason",
+    [GPU] = "gpu",
     [SPECIAL] = "",
 };
 _Static_assert(sizeof labels / sizeof labels[0] == BLOCKS, "labels for each block");
@@ -43,7 +50,8 @@ struct sink {
     FILE *out;
     enum rm_exposition form;
     const struct family *family;
-    const struct rm_web_run *run;
+    const struct rm_web_run *run; /* NULL for GPUs */
+    const struct rm_gpus *gpus;
 };
 
 typedef void special_fn(const struct sink *sink);
@@ -53,14 +61,14 @@ struct family {
     enum kind kind;
     enum block block;
     const char *key;
-    double scale; /* to base units */
+    double scale; /* to base units; of a GPU: an enum rm_gpu_figure */
     const char *doc;
     special_fn *special;
 };
 
 #define NS 1e-9
 
-static special_fn write_up, write_info, write_state, write_heartbeat;
+static special_fn write_up, write_info, write_state, write_heartbeat, write_gpus, write_slowed;
 
 /* Sorted by what a reader looks for: runs, learning, policies, processes, the host. */
 static const struct family families[] = {
@@ -152,6 +160,19 @@ static const struct family families[] = {
     {"run_directory_free_bytes", GAUGE, DISK, "free", 1,
      "free space of the file system that the run directory is on", NULL},
     {"run_directory_size_bytes", GAUGE, DISK, "size", 1, "size of that file system", NULL},
+
+    {"gpu", INFO, GPU, "gpu, name", 0, "UUID and name of a GPU", write_gpus},
+    {"gpu_utilization_ratio", GAUGE, GPU, "gpu", RM_GPU_UTILISATION,
+     "share of the last moment in which a kernel ran", NULL},
+    {"gpu_memory_used_bytes", GAUGE, GPU, "gpu", RM_GPU_MEMORY_USED, "memory in use", NULL},
+    {"gpu_memory_size_bytes", GAUGE, GPU, "gpu", RM_GPU_MEMORY_SIZE, "memory that the GPU has",
+     NULL},
+    {"gpu_power_watts", GAUGE, GPU, "gpu", RM_GPU_POWER, "power that the board takes", NULL},
+    {"gpu_slowed", GAUGE, GPU, "gpu, reason", 0,
+     "1 while the clocks are lowered for this reason, else 0", write_slowed},
+    {"gpu_xid_errors", COUNTER, GPU, "gpu", RM_GPU_XID_ERRORS,
+     "errors that the driver reported (Xid) since ringmaster-web started", NULL},
+    {"gpu_xid_latest", GAUGE, GPU, "gpu", RM_GPU_XID_LATEST, "number of the latest of them", NULL},
 };
 #define FAMILIES (sizeof families / sizeof families[0])
 
@@ -169,9 +190,10 @@ static void label_text(FILE *out, const char *text)
     }
 }
 
+/* The first of a sample stands for itself, others follow a comma. */
 static void label(FILE *out, const char *name, const char *value)
 {
-    fprintf(out, ",%s=\"", name);
+    fprintf(out, "%s=\"", name);
     label_text(out, value);
     fputc('"', out);
 }
@@ -185,9 +207,9 @@ static const char *text_of(const json_t *object, const char *key)
 /* "NAME_SUFFIX{experiment="...". The caller adds labels and a value. */
 static void begin(const struct sink *s, const char *suffix)
 {
-    fprintf(s->out, "ringmaster_%s%s{experiment=\"", s->family->name, suffix);
-    label_text(s->out, s->run->name);
-    fputc('"', s->out);
+    fprintf(s->out, "ringmaster_%s%s{", s->family->name, suffix);
+    if (s->run)
+        label(s->out, "experiment", s->run->name);
 }
 
 static void end(const struct sink *s, double value)
@@ -196,6 +218,12 @@ static void end(const struct sink *s, double value)
         fprintf(s->out, "} %.0f\n", value);
     else
         fprintf(s->out, "} %.15g\n", value);
+}
+
+static void comma(const struct sink *s)
+{
+    if (s->run)
+        fputc(',', s->out);
 }
 
 /* A sample with up to two labels, NULL: none. */
@@ -207,12 +235,16 @@ static void sample(const struct sink *s, const char *name, const char *value, co
         return;
     for (int created = 0; created <= (counter && s->form == RM_OPENMETRICS ? 1 : 0); created++) {
         begin(s, created ? "_created" : counter ? "_total" : "");
-        if (name)
+        if (name) {
+            comma(s);
             label(s->out, name, value);
-        if (name2)
+        }
+        if (name2) {
+            fputc(',', s->out);
             label(s->out, name2, value2);
+        }
         if (created)
-            fprintf(s->out, "} %.3f\n", s->run->created);
+            fprintf(s->out, "} %.3f\n", s->run ? s->run->created : s->gpus->opened);
         else
             end(s, number);
     }
@@ -303,7 +335,9 @@ static void write_info(const struct sink *s)
     if (!s->run->status)
         return;
     begin(s, "_info");
+    fputc(',', s->out);
     label(s->out, "version", text_of(s->run->status, "version"));
+    fputc(',', s->out);
     label(s->out, "mode", text_of(s->run->status, "mode"));
     end(s, 1);
 }
@@ -331,6 +365,32 @@ static void write_heartbeat(const struct sink *s)
             sample(s, "worker", text_of(worker, "name"), NULL, NULL,
                    round((ns * NS + offset) * 1e3) / 1e3);
     }
+}
+
+static void write_gpus(const struct sink *s)
+{
+    for (size_t i = 0; i < s->gpus->count; i++) {
+        begin(s, "_info");
+        label(s->out, "gpu", s->gpus->gpu[i].uuid);
+        fputc(',', s->out);
+        label(s->out, "name", s->gpus->gpu[i].name);
+        end(s, 1);
+    }
+}
+
+static void write_slowed(const struct sink *s)
+{
+    for (size_t i = 0; i < s->gpus->count; i++)
+        for (int r = 0; s->gpus->gpu[i].slowed_known && r < RM_GPU_REASONS; r++)
+            sample(s, "gpu", s->gpus->gpu[i].uuid, "reason", rm_gpu_reason_name(r),
+                   s->gpus->gpu[i].slowed >> r & 1);
+}
+
+static void write_figures(const struct sink *s)
+{
+    for (size_t i = 0; i < s->gpus->count; i++)
+        sample(s, "gpu", s->gpus->gpu[i].uuid, NULL, NULL,
+               s->gpus->gpu[i].figure[(int)s->family->scale]);
 }
 
 static void write_samples(const struct sink *s)
@@ -368,6 +428,12 @@ static void write_samples(const struct sink *s)
         break;
     case WAITS:
         write_sums(s, "wait", "reason", RM_WAIT_COUNT, wait_name);
+        break;
+    case GPU:
+        if (f->special)
+            f->special(s);
+        else
+            write_figures(s);
         break;
     case SPECIAL:
         f->special(s);
@@ -418,12 +484,16 @@ static void write_head(const struct family *f, enum rm_exposition form, FILE *ou
     fprintf(out, "# HELP ringmaster_%s%s %s\n", f->name, after, f->doc);
 }
 
-void rm_openmetrics_write(const struct rm_web_runs *runs, enum rm_exposition form, FILE *out)
+void rm_openmetrics_write(const struct rm_web_runs *runs, const struct rm_gpus *gpus,
+                          enum rm_exposition form, FILE *out)
 {
     for (size_t f = 0; f < FAMILIES; f++) {
         write_head(&families[f], form, out);
-        for (size_t i = 0; i < runs->count; i++) {
-            const struct sink sink = {out, form, &families[f], runs->run[i]};
+        struct sink sink = {out, form, &families[f], NULL, gpus};
+        if (families[f].block == GPU)
+            write_samples(&sink);
+        for (size_t i = 0; families[f].block != GPU && i < runs->count; i++) {
+            sink.run = runs->run[i];
             write_samples(&sink);
         }
     }
@@ -438,7 +508,8 @@ void rm_openmetrics_document(FILE *out)
           "host, in OpenMetrics\n"
           "for a client that asks for it, as Prometheus does, else in Prometheus's text form. "
           "Generated by `make\n"
-          "generated`. Each has the label `experiment`; a counter also has `_created` in "
+          "generated`. Each but those of GPUs has the label `experiment`; a counter also has "
+          "`_created` in "
           "OpenMetrics, when its daemon\n"
           "began to count. A number that is not known has no sample.\n\n"
           "| name | type | labels | what |\n|---|---|---|---|\n",
@@ -446,7 +517,7 @@ void rm_openmetrics_document(FILE *out)
     for (size_t i = 0; i < FAMILIES; i++) {
         const struct family *f = &families[i];
         fprintf(out, "| `ringmaster_%s%s` | %s | %s | %s |\n", f->name, suffix(f->kind),
-                type_name(f->kind, RM_OPENMETRICS), f->block == SPECIAL ? f->key : labels[f->block],
+                type_name(f->kind, RM_OPENMETRICS), f->block >= GPU ? f->key : labels[f->block],
                 f->doc);
     }
 }

@@ -5,6 +5,7 @@
 #ifndef RM_DAEMON_WEB_OPENMETRICS_H
 #define RM_DAEMON_WEB_OPENMETRICS_H
 
+#include "daemon/web/gpus.h"
 #include "daemon/web/runs.h"
 
 enum rm_exposition {
@@ -14,8 +15,9 @@ enum rm_exposition {
 
 const char *rm_exposition_type(enum rm_exposition form);
 
-/* Writes all metrics of all runs. */
-void rm_openmetrics_write(const struct rm_web_runs *runs, enum rm_exposition form, FILE *out);
+/* Writes all metrics of all runs and GPUs. */
+void rm_openmetrics_write(const struct rm_web_runs *runs, const struct rm_gpus *gpus,
+                          enum rm_exposition form, FILE *out);
 
 /* Writes docs/metrics.md. */
 void rm_openmetrics_document(FILE *out);

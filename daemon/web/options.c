@@ -1,6 +1,7 @@
 #include "daemon/web/options.h"
 
 #include "daemon/ctl/mdoc.h"
+#include "daemon/web/gpus.h"
 #include "daemon/web/openmetrics.h"
 
 #include <errno.h>
@@ -186,6 +187,8 @@ static void write_man(FILE *out)
     }
     rm_mdoc_line(out, ".El\n.Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev RINGMASTER_RUNTIME_DIR");
     rm_mdoc_text(out, "Where the control sockets of experiments are, as for `ringctl`.");
+    rm_mdoc_line(out, ".It Ev " RM_GPUS_ENVIRONMENT);
+    rm_mdoc_text(out, "NVIDIA's library for figures of GPUs, in place of `libnvidia-ml.so.1`.");
     rm_mdoc_line(out, ".El\n.Sh FILES\n.Bl -tag -width Ds\n.It Pa " RM_SERVER_DYGRAPHS);
     rm_mdoc_text(out,
                  "dygraphs, for curves that can be zoomed; without it the page draws plain ones.");

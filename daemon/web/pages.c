@@ -43,8 +43,8 @@ static unsigned write_runs(const struct rm_web_pages *pages, FILE *out)
             json_object_set_new(one, shown[k], member(run, shown[k]));
         json_array_append_new(all, one);
     }
-    write_json(out, json_pack("{s:o,s:b,s:s}", "runs", all, "control", pages->control, "version",
-                              RM_VERSION));
+    write_json(out, json_pack("{s:o,s:b,s:s,s:o}", "runs", all, "control", pages->control,
+                              "version", RM_VERSION, "gpus", rm_gpus_json(&pages->gpus)));
     return 200;
 }
 
@@ -126,6 +126,7 @@ static unsigned write_page(struct rm_web_pages *pages, const struct rm_web_quest
 {
     const bool of_one = q->page == RM_PAGE_RUN || (q->page == RM_PAGE_CURVES && q->name[0]);
     rm_web_runs_refresh(&pages->runs);
+    rm_gpus_read(&pages->gpus);
     struct rm_web_run *run = of_one ? rm_web_run_find(&pages->runs, q->name) : NULL;
     if (of_one && !run) { /* it ended while a page shows it: no error of that page */
         write_json(out, json_pack("{s:[],s:n,s:s}", "runs", "status", "why", "it is not running"));
@@ -134,7 +135,7 @@ static unsigned write_page(struct rm_web_pages *pages, const struct rm_web_quest
     switch (q->page) {
     case RM_PAGE_METRICS:
     case RM_PAGE_PLAIN_METRICS:
-        rm_openmetrics_write(&pages->runs,
+        rm_openmetrics_write(&pages->runs, &pages->gpus,
                              q->page == RM_PAGE_METRICS ? RM_OPENMETRICS : RM_PLAIN_TEXT, out);
         return 200;
     case RM_PAGE_RUNS:
@@ -220,4 +221,5 @@ void rm_web_pages_free(struct rm_web_pages *pages)
 {
     forget(pages);
     rm_web_runs_free(&pages->runs);
+    rm_gpus_close(&pages->gpus);
 }

@@ -3,6 +3,7 @@
 #ifndef RM_DAEMON_WEB_PAGES_H
 #define RM_DAEMON_WEB_PAGES_H
 
+#include "daemon/web/gpus.h"
 #include "daemon/web/runs.h"
 
 #include <stdint.h>
@@ -35,7 +36,8 @@ struct rm_web_answer {
 
 struct rm_web_pages {
     struct rm_web_runs runs;
-    bool control; /* commands are allowed */
+    struct rm_gpus gpus; /* opened by the caller */
+    bool control;        /* commands are allowed */
     struct {
         enum rm_web_page page;
         char name[RM_WEB_NAME_MAX];

@@ -591,6 +591,7 @@ int rm_server_run(struct rm_server_options *options, struct rm_error *error)
                  ? rm_fail(error, -errno, "signalfd, eventfd: %s", strerror(errno))
                  : start(&server, fd, error);
     if (rc == 0) {
+        rm_gpus_open(&server.pages.gpus);
         print_place(options, printed);
         serve(&server, signals);
         MHD_quiesce_daemon(server.http);

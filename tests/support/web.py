@@ -14,12 +14,12 @@ PROGRAM = f"{BUILD}/bin/ringmaster-web"
 class Web:
     """With a token of its own and no experiment but those of its folder, which has a folder for each."""
 
-    def __init__(self, folder, *options, unix=False):
+    def __init__(self, folder, *options, unix=False, **environment):
         self.folder, self.path = folder, f"{folder}/web.sock"
         self.token_file = f"{folder}/token"
         where = ["--socket", self.path] if unix else ["--port", "0", "--token-file", self.token_file]
         self.process = subprocess.Popen([PROGRAM, *where, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env={**os.environ, "RINGMASTER_RUNTIME_DIR": folder})
+                                        text=True, env={**os.environ, "RINGMASTER_RUNTIME_DIR": folder, **environment})
         said = self.process.stdout.readline()
         self.port = int((re.search(r":(\d+)/", said) or [0, 0])[1])
         self.token = ""

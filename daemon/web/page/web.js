@@ -204,8 +204,9 @@ function choose(name) {
 }
 
 async function showRuns() {
-  const { runs, control: allowed } = await ask("/api/runs");
+  const { runs, control: allowed, gpus } = await ask("/api/runs");
   control = allowed;
+  showGpus(gpus);
   if (!runs.some((r) => r.name === selected) && runs.length) choose(runs[0].name);
   byId("none").hidden = runs.length > 0;
   byId("runs").hidden = runs.length === 0;
@@ -224,6 +225,17 @@ async function showRuns() {
     ["time", (r) => duration(r.uptime_s)],
     ["left", (r) => duration(r.progress?.left_s)],
   ], runs, (line, r) => line.classList.toggle("selected", r.name === selected));
+}
+
+function showGpus({ why, gpus }) {
+  byId("nogpus").textContent = why;
+  byId("gpus").hidden = gpus.length === 0;
+  fill(byId("gpus"), [
+    ["GPU", (g) => g.name], ["used", (g) => percent(g.utilisation)], ["memory", (g) => bytes(g.memory_used_bytes)],
+    ["of", (g) => bytes(g.memory_bytes)], ["power", (g) => (known(g.power_w) ? `${g.power_w.toFixed(0)} W` : "-")],
+    ["slowed by", (g) => g.slowed.join(", ") || "-"],
+    ["Xid errors", (g) => (known(g.xid_latest) ? `${number(g.xid_errors)}, latest ${g.xid_latest}` : number(g.xid_errors))],
+  ], gpus);
 }
 
 function bar(worker) {

@@ -115,14 +115,13 @@ static int make_token(struct rm_guard *guard, const char *path, struct rm_error 
     return rc ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
-static int check_token(const char *token, const char *path, struct rm_error *error)
+static int check_token(const char *token, size_t length, const char *path, struct rm_error *error)
 {
-    const size_t length = strlen(token);
     if (length < RM_GUARD_TOKEN_MIN || length > RM_GUARD_TOKEN_MAX)
         return rm_fail(error, -EINVAL, "%s: its token has %zu characters; give %d to %d", path,
                        length, RM_GUARD_TOKEN_MIN, RM_GUARD_TOKEN_MAX);
-    for (const char *c = token; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("-._~", *c))
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)token[i]) && (!token[i] || !strchr("-._~", token[i])))
             return rm_fail(error, -EINVAL,
                            "%s: a token has letters, digits, '-', '.', '_' and '~' alone", path);
     return 0;
@@ -140,11 +139,14 @@ int rm_guard_token_file(struct rm_guard *guard, const char *path, struct rm_erro
     int rc = rm_file_read(path, 4096, &text, &bytes, error);
     if (rc)
         return rc;
-    const size_t length = strcspn(text, "\r\n");
-    text[length] = '\0';
-    rc = check_token(text, path, error);
-    if (rc == 0)
-        memcpy(guard->token, text, length + 1);
+    size_t length = 0; /* of the first line */
+    while (length < bytes && text[length] != '\n' && text[length] != '\r')
+        length++;
+    rc = check_token(text, length, path, error);
+    if (rc == 0) {
+        memcpy(guard->token, text, length);
+        guard->token[length] = '\0';
+    }
     free(text);
     return rc;
 }

@@ -170,7 +170,7 @@ static enum MHD_Result send_file(struct MHD_Connection *connection, const struct
     if (fd < 0 || fstat(fd, &is) < 0 || !S_ISREG(is.st_mode)) {
         if (fd >= 0)
             close(fd);
-        return send_response(connection, MHD_HTTP_NOT_FOUND, route->type, of_text(""));
+        return send_response(connection, status, route->type, of_text("")); /* plain curves */
     }
     return send_response(connection, MHD_HTTP_OK, route->type,
                          MHD_create_response_from_fd((uint64_t)is.st_size, fd));

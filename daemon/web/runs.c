@@ -70,7 +70,7 @@ static void ask(struct rm_web_run *run)
     run->why[0] = '\0';
     if (rc) {
         forget(run);
-        snprintf(run->why, sizeof run->why, "%s", error.text);
+        snprintf(run->why, sizeof run->why, "%.*s", (int)sizeof run->why - 1, error.text);
         run->silent_ns = rc == -ETIMEDOUT ? rm_now_ns() + SILENT_NS : 0;
         return;
     }

@@ -19,7 +19,7 @@ $(WHEEL)/bin/$(1): $(BUILD)/obj/$(2)/main.o $(3) $(LINK_ALL)
 	$$(call wheel_link,-rdynamic,$$< $(3))
 endef
 $(eval $(call wheel_program,ringmasterd,daemon,$(WHEEL_OBJECTS)))
-$(eval $(call wheel_program,ringctl,daemon/ctl))
+$(eval $(call wheel_program,ringctl,daemon/ctl,$(WHEEL_OBJECTS)))
 $(eval $(call wheel_program,ringmaster-solo,daemon/solo,$(WHEEL_OBJECTS)))
 $(eval $(call wheel_program,ringmaster-actor,actor))
 $(eval $(call wheel_program,ringmaster-learner,learner))

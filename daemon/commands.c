@@ -237,6 +237,7 @@ static const struct rm_field metrics_arguments[] = {
     {"describe", RM_FIELD_BOOLEAN, false, "with names, units, kinds and meanings"}, FIELDS_END};
 static const struct rm_field metrics_fields[] = {
     {"time_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
+    {"settings", RM_FIELD_OBJECT, true, "values of the keys that may change while it runs"},
     {"policies", RM_FIELD_ARRAY, true, "per policy: name, values"},
     {"workers", RM_FIELD_ARRAY, true, "per worker: name, role, values"},
     {"loop", RM_FIELD_OBJECT, true, "turns of the daemon's event loop, as in status"},

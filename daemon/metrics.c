@@ -1,6 +1,7 @@
 #include "daemon/metrics.h"
 
 #include "daemon/reader.h"
+#include "config/schema.h"
 #include "shm/atomic.h"
 
 #include <errno.h>
@@ -131,6 +132,10 @@ static void run_columns(struct columns *c, const struct rm_board_run *run,
     column(c, COLUMN(.value = row->host.steal_s), "host_steal_s");
     column(c, COLUMN(.value = row->host.daemon_s), "daemon_cpu_s");
     column(c, COLUMN(.value = (double)row->reader_lost, .integer = true), "reader_lost");
+    for (size_t i = 0; i < rm_key_count; i++)
+        if (rm_keys[i].hot != RM_COLD)
+            column(c, COLUMN(.value = load(&run->settings[rm_keys[i].hot])), "setting.%s",
+                   rm_keys[i].path);
     scores(c, "score", &run->scores, true);
     column(c, COLUMN(.value = length, .main = true), "episode_length_last");
     if (run->stages)

@@ -11,6 +11,7 @@
  *                                  time that other guests of the machine took
  *   daemon_cpu_s                   processor time of the daemon
  *   reader_lost                    rows that metrics.exec did not take, of this daemon
+ *   setting.KEY                    hot keys as the run has them then, by `ringctl set` or a reload
  *   score_last, score_episodes     of whole episodes
  *   episode_length_last            in vector steps, of the same episodes
  *   evaluation_steps, evaluation_score

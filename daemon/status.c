@@ -21,6 +21,7 @@
 #include "daemon/running.h"
 
 #include "config/json_memory.h"
+#include "config/schema.h"
 #include "config/traits.h"
 
 #include "shm/atomic.h"
@@ -509,6 +510,17 @@ json_t *rm_daemon_counters(const struct rm_daemon *daemon)
                      places(rm_worker_metrics, rm_worker_metric_count));
 }
 
+/* Hot keys, as they are now. */
+static json_t *settings(const struct rm_board_run *run)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < rm_key_count; i++)
+        if (rm_keys[i].hot != RM_COLD)
+            json_object_set_new(all, rm_keys[i].path,
+                                number(RM_PEEK(&run->settings[rm_keys[i].hot])));
+    return all;
+}
+
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
 {
     const struct rm_board_view *board = &daemon->session.board;
@@ -532,6 +544,7 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
     struct rm_host host;
     rm_host_read(&host);
     json_object_set_new(o, "steps", count(rm_session_steps(&daemon->session)));
+    json_object_set_new(o, "settings", settings(board->run));
     json_object_set_new(o, "host",
                         json_pack("{s:o,s:o,s:o,s:o}", "cores", number(host.cores), "cpu_s",
                                   number(host.cpu_s), "steal_s", number(host.steal_s),

@@ -1,6 +1,7 @@
 #include "daemon/ctl/explain.h"
 
 #include "config/config.h"
+#include "config/schema.h"
 #include "config/traits.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@
 #define APART        0.15 /* least difference of elasticities that tells two stations apart */
 #define UNEXPLAINED  0.3  /* from here on the model does not know what limits the run */
 #define YIELDS       0.25 /* of others' time, waited for a core: from here on they do not yield */
-#define WORTH        1.03 /* least gain that is worth naming */
+#define SETTING      "setting." /* columns with the hot keys at a row */
+#define WORTH        1.03       /* least gain that is worth naming */
 
 /* --- rows of metrics ------------------------------------------------------------------------- */
 
@@ -101,8 +103,8 @@ static double value(const struct rows *rows, const double *row, const char *name
     return NAN;
 }
 
-static double of(const struct rows *rows, const double *row, const char *kind, const char *name,
-                 const char *metric)
+static double block_value(const struct rows *rows, const double *row, const char *kind,
+                          const char *name, const char *metric)
 {
     char column[256];
     snprintf(column, sizeof column, "%s.%s.%s", kind, name, metric);
@@ -135,6 +137,9 @@ static void put_blocks(const struct rows *rows, double *row, const char *kind, c
 static void add_now(struct rows *rows, const json_t *now)
 {
     const json_t *host = json_object_get(now, "host");
+    const char *key;
+    json_t *setting;
+    char column[256];
     double *row = rows->values + rows->count++ * rows->columns;
     for (size_t i = 0; i < rows->columns; i++)
         row[i] = NAN;
@@ -144,6 +149,11 @@ static void add_now(struct rows *rows, const json_t *now)
     put(rows, row, "host_cpu_s", json_object_get(host, "cpu_s"));
     put(rows, row, "host_steal_s", json_object_get(host, "steal_s"));
     put(rows, row, "daemon_cpu_s", json_object_get(host, "daemon_cpu_s"));
+    json_object_foreach(json_object_get(now, "settings"), key, setting)
+    {
+        snprintf(column, sizeof column, SETTING "%s", key);
+        put(rows, row, column, setting);
+    }
     put_blocks(rows, row, "policy", json_object_get(now, "policies"));
     put_blocks(rows, row, "worker", json_object_get(now, "workers"));
 }
@@ -165,8 +175,8 @@ static double grown(const struct window *w, const char *name)
 static double grown_of(const struct window *w, const char *kind, const char *name,
                        const char *metric)
 {
-    const double from = of(w->rows, w->from, kind, name, metric);
-    const double to = of(w->rows, w->to, kind, name, metric);
+    const double from = block_value(w->rows, w->from, kind, name, metric);
+    const double to = block_value(w->rows, w->to, kind, name, metric);
     return to > from ? to - from : 0;
 }
 
@@ -192,14 +202,32 @@ static double updates_at(const struct rows *rows, const double *row)
     return sum;
 }
 
-/* A row of the same processes: nothing has begun again since. */
+/* A row of the same processes with the same settings: nothing has begun again and no key has
+ * changed since. */
 static bool goes_on(const struct rows *rows, const double *before, const double *after)
 {
     char name[RM_NAME_MAX];
     for (size_t i = 0; i < rows->columns; i++)
-        if (name_in(rows->names[i], "worker", "cpu_ns", name) && after[i] < before[i])
+        if ((name_in(rows->names[i], "worker", "cpu_ns", name) && after[i] < before[i]) ||
+            (!strncmp(rows->names[i], SETTING, strlen(SETTING)) && after[i] != before[i] &&
+             !(isnan(after[i]) && isnan(before[i]))))
             return false;
     return true;
+}
+
+/* Hot keys as the run had them at a row, which config.json does not have. Rows of earlier versions
+ * have none: then the configuration's stay. */
+static void apply_settings(struct rm_experiment *e, const struct rows *rows, const double *row)
+{
+    double values[RM_HOT_COUNT];
+    char column[256];
+    for (size_t i = 0; i < rm_key_count; i++) {
+        if (rm_keys[i].hot == RM_COLD)
+            continue;
+        snprintf(column, sizeof column, SETTING "%s", rm_keys[i].path);
+        values[rm_keys[i].hot] = value(rows, row, column);
+    }
+    rm_config_apply_hot(e, values);
 }
 
 /* The rows between which the run is explained: the latest of training, after its beginning. */
@@ -227,10 +255,11 @@ static int find_window(struct window *w, const struct rows *rows, struct rm_erro
     w->seconds = end_s - value(rows, w->from, "time_s");
     w->steps = steps - value(rows, w->from, "steps");
     if (first == last || !(w->seconds >= WINDOW_MIN_S) || !(w->steps > 0))
-        return rm_fail(error, -EAGAIN,
-                       "there are too few rows of metrics to explain anything: %zu, of which %zu "
-                       "are of training that went on; train for at least %.1f s",
-                       rows->count, last - first + (last > first), WINDOW_MIN_S);
+        return rm_fail(
+            error, -EAGAIN,
+            "there are too few rows of metrics to explain anything: %zu, of which %zu "
+            "are of training that went on with the same settings; train for at least %.1f s",
+            rows->count, last - first + (last > first), WINDOW_MIN_S);
     return 0;
 }
 
@@ -618,6 +647,7 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
     if (!rc)
         rc = find_window(&w, &rows, error);
     if (!rc) {
+        apply_settings(experiment, &rows, w.to);
         read_duties(x, &w);
         read_load(x, &w);
         rm_load_fit(&x->load, 1 / x->steps_per_s);

@@ -19,12 +19,13 @@
 
 #include <cmocka.h>
 
-#define TICK_S    50e-6
-#define RUN_S     4.0
-#define ROW_S     0.1
-#define DUTIES    8
-#define OTHERS    4 /* more processes, of others */
-#define TURN_S_OF 3 /* parts of a turn */
+#define TICK_S      50e-6
+#define RUN_S       4.0
+#define ROW_S       0.1
+#define CHANGED_ROW 30
+#define DUTIES      8
+#define OTHERS      4 /* more processes, of others */
+#define TURN_S_OF   3 /* parts of a turn */
 
 /* What work costs, in seconds. */
 struct costs {
@@ -203,7 +204,8 @@ static void tick(struct simulation *s)
 
 static void write_names(FILE *out, const struct simulation *s)
 {
-    fprintf(out, "time_s,steps,host_cores,host_cpu_s,host_steal_s,daemon_cpu_s");
+    fprintf(out, "time_s,steps,host_cores,host_cpu_s,host_steal_s,daemon_cpu_s,"
+                 "setting.limiter.updates_per_step");
     for (uint32_t p = 0; p < s->costs.learners; p++)
         fprintf(out, ",policy.p%u.updates", p);
     for (uint32_t i = 0; i < s->duties; i++) {
@@ -223,7 +225,8 @@ static void write_row(FILE *out, const struct simulation *s)
     double cpu_s = s->others_s;
     for (uint32_t i = 0; i < s->duties; i++)
         cpu_s += s->duty[i].cpu_s;
-    fprintf(out, "%.9g,%.0f,%u,%.9g,0,0", s->now_s, s->steps, s->costs.cores, cpu_s);
+    fprintf(out, "%.9g,%.0f,%u,%.9g,0,0,%.9g", s->now_s, s->steps, s->costs.cores, cpu_s,
+            s->e->limiter.updates_per_step);
     for (uint32_t p = 0; p < s->costs.learners; p++)
         fprintf(out, ",%.0f", s->updates[p]);
     for (uint32_t i = 0; i < s->duties; i++) {
@@ -236,10 +239,13 @@ static void write_row(FILE *out, const struct simulation *s)
     fputc('\n', out);
 }
 
-/* Simulates a run; returns its metrics.csv, which the caller frees. */
-static char *simulate(const struct rm_experiment *e, const struct costs *costs)
+/* Simulates a run, which has a setting changed half-way if `changed_ratio` is not 0; returns its
+ * metrics.csv, which the caller frees. */
+static char *simulate(const struct rm_experiment *e, const struct costs *costs,
+                      double changed_ratio)
 {
     static struct simulation s;
+    static struct rm_experiment changed;
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -247,6 +253,14 @@ static char *simulate(const struct rm_experiment *e, const struct costs *costs)
     begin(&s, e, costs);
     write_names(out, &s);
     for (int row = 1; row <= (int)(RUN_S / ROW_S); row++) {
+        if (changed_ratio > 0 && row == CHANGED_ROW) {
+            changed = *e;
+            changed.limiter.updates_per_step = changed_ratio;
+            s.e = &changed;
+            for (uint32_t p = 0; p < costs->learners; p++)
+                rm_limiter_change(&s.limiter[p], changed_ratio * e->sample.batch,
+                                  e->limiter.slack_updates * e->sample.batch);
+        }
         while (s.now_s < row * ROW_S)
             tick(&s);
         write_row(out, &s);
@@ -268,7 +282,7 @@ static struct rm_experiment *experiment_of(const char *text)
 static void explained(struct rm_explained *x, struct rm_experiment *e, const struct costs *costs)
 {
     struct rm_error error = {""};
-    char *csv = simulate(e, costs);
+    char *csv = simulate(e, costs, 0);
     if (rm_explain_rows(x, e, csv, NULL, &error))
         fail_msg("%s", error.text);
     free(csv);
@@ -342,6 +356,34 @@ static void changes_of_a_replay_run_are_predicted(void **state)
     predicts(text, &learner_bound, "limiter.updates_per_step=0.005"); /* then acting limits it */
     predicts(text, &learner_bound, "sample.batch=16");
     predicts(text, &learner_bound, "ring.capacity=100000");
+}
+
+/* What was set while the run went on counts, not the configuration, and only the time since. */
+static void a_setting_changed_in_the_run_counts(void **state)
+{
+    static const char text[] =
+        DQN("\"actor\": {\"worlds\": 8}, \"limiter\": {\"updates_per_step\": "
+            "0.5, \"slack_updates\": 16}");
+    static const char *const same[] = {"limiter.updates_per_step=0.25"},
+                             *const twice[] = {"limiter.updates_per_step=0.5"};
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    double rate = 0;
+    (void)state;
+    struct rm_experiment *e = experiment_of(text);
+    const double before = simulated_rate(e, &learner_bound);
+    char *csv = simulate(e, &learner_bound, 0.25);
+    if (rm_explain_rows(&x, e, csv, NULL, &error))
+        fail_msg("%s", error.text);
+    free(csv);
+    assert_true(x.experiment->limiter.updates_per_step == 0.25);
+    assert_true(x.window_s <= RUN_S - CHANGED_ROW * ROW_S + TICK_S);
+    assert_true(fabs(log(x.steps_per_s / (2 * before))) < log(1.15));
+    assert_int_equal(rm_explain_change(&x, same, 1, &rate, &error), 0);
+    assert_true(fabs(log(rate / x.steps_per_s)) < 1e-9);
+    assert_int_equal(rm_explain_change(&x, twice, 1, &rate, &error), 0);
+    assert_true(fabs(log(rate / before)) < log(1.15));
+    rm_explained_free(&x);
 }
 
 static void changes_of_an_oversubscribed_run_are_predicted(void **state)
@@ -472,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_of_a_replay_run_are_predicted),
+        cmocka_unit_test(a_setting_changed_in_the_run_counts),
         cmocka_unit_test(changes_of_an_oversubscribed_run_are_predicted),
         cmocka_unit_test(changes_of_rollouts_are_predicted),
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),

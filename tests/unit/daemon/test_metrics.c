@@ -1,5 +1,7 @@
 /* The rows of metrics.csv hold what the board says, under the names of its tables; and rates. */
 #include "daemon/metrics.h"
+
+#include "config/config.h"
 #include "daemon/rate.h"
 
 #include "shm/atomic.h"
@@ -260,11 +262,13 @@ static void the_host_is_in_every_row(void **state)
     assert_string_equal(cell("host_cpu_s"), "1.5"); /* neither idle nor waiting for a disk */
     assert_string_equal(cell("host_steal_s"), "0.08");
     assert_string_equal(cell("daemon_cpu_s"), "0.25");
+    RM_POKE(&board.run->settings[RM_HOT_PUBLISH_INTERVAL], 7);
     rm_host_parse(&row.host, "intr 1 2 3\n", 100);
     assert_int_equal(rm_metrics_write(&metrics, &board, &row), 0);
     rm_metrics_close(&metrics);
     read_csv();
     assert_string_equal(cell("host_cpu_s"), "");
+    assert_string_equal(cell("setting.publish.interval"), "7");
 }
 
 /* Its numbers are not repeated in rows that have nothing to do with it. */

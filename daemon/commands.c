@@ -3,6 +3,7 @@
 #include "daemon/running.h"
 
 #include "shm/atomic.h"
+#include "shm/base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,8 @@
     {                                                                                              \
         NULL, RM_FIELD_ANY, false, NULL                                                            \
     }
+
+#define TRACE_MOST_S 60
 
 static enum rm_refusal failed(enum rm_refusal refusal, struct rm_error *error, const char *text)
 {
@@ -95,6 +98,21 @@ static enum rm_refusal set_pause(struct rm_daemon *daemon, bool pause, json_t **
         return failed(RM_REFUSED_NOT_NOW, error, "the run is ending");
     rm_daemon_pause(daemon, pause);
     *reply = state_reply(daemon);
+    return RM_REFUSED_NOT;
+}
+
+COMMAND(trace)
+{
+    UNUSED_HERE();
+    struct rm_daemon *daemon = user;
+    const double seconds = json_number_value(json_object_get(arguments, "seconds"));
+    if (!(seconds >= 0 && seconds <= TRACE_MOST_S))
+        return failed(RM_REFUSED_INVALID_ARGUMENT, error,
+                      "trace: seconds: should be a number from 0 to 60");
+    const uint64_t now = rm_now_ns(), until = now + (uint64_t)(seconds * 1e9);
+    for (uint32_t w = 0; w < daemon->session.board.run->workers; w++)
+        RM_POKE(&daemon->session.board.workers[w].trace_until_ns, until);
+    *reply = json_pack("{s:I,s:I}", "from_ns", (json_int_t)now, "until_ns", (json_int_t)until);
     return RM_REFUSED_NOT;
 }
 
@@ -258,6 +276,13 @@ static const struct rm_field counters_fields[] = {
     {"worker_values", RM_FIELD_ARRAY, true, "per value of a worker: the same"},
     FIELDS_END};
 
+static const struct rm_field trace_arguments[] = {
+    {"seconds", RM_FIELD_NUMBER, true, "how long, at most 60; 0: no longer"}, FIELDS_END};
+static const struct rm_field trace_fields[] = {
+    {"from_ns", RM_FIELD_INTEGER, true, "the clock of the marks (CLOCK_MONOTONIC) now"},
+    {"until_ns", RM_FIELD_INTEGER, true, "and at the end"},
+    FIELDS_END};
+
 static const struct rm_field get_arguments[] = {
     {"key", RM_FIELD_STRING, false, "a path such as optimizer.learning_rate; without: everything"},
     FIELDS_END};
@@ -314,6 +339,8 @@ const struct rm_command rm_commands[] = {
     {"get", RM_ACCESS_SEE, get_arguments, get_fields, "A configuration key, or all of them.", get},
     {"set", RM_ACCESS_ADMINISTER, set_arguments, set_fields,
      "Changes a key that may change while the experiment runs.", set},
+    {"trace", RM_ACCESS_ADMINISTER, trace_arguments, trace_fields,
+     "Every duty writes a mark in shared memory when it enters a phase.", trace},
     {"pause", RM_ACCESS_OPERATE, nothing, state_fields,
      "All workers finish the current turn and sleep.", pause_run},
     {"resume", RM_ACCESS_OPERATE, nothing, state_fields, "Goes on after a pause.", resume},

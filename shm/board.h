@@ -95,6 +95,17 @@ enum rm_wait {
     RM_WAIT_COUNT
 };
 
+/* While a trace is on, a duty writes a mark whenever it enters a phase: the time, what it waits for
+ * and the phase. The newest RM_TRACE_MARKS are kept. */
+#define RM_TRACE_MARKS                 16384
+#define RM_TRACE_AWAY                  15 /* as a phase: another duty of the process has its turn */
+#define RM_TRACE_MARK(ns, wait, phase) ((ns) << 8 | (uint64_t)(wait) << 4 | (uint64_t)(phase))
+#define RM_TRACE_PHASE(mark)           ((unsigned)((mark)&15))
+#define RM_TRACE_WAIT(mark)            ((unsigned)((mark) >> 4 & 15))
+/* When it was written, at most 2 years before `now_ns`. */
+#define RM_TRACE_NS(mark, now_ns) ((now_ns) - (((now_ns) - ((mark) >> 8)) & (UINT64_MAX >> 8)))
+_Static_assert((int)RM_PHASE_COUNT < RM_TRACE_AWAY && (int)RM_WAIT_COUNT < 16, "4 bits each");
+
 /* Scores of finished episodes, added by several actors. `next` is claimed with fetch_add. */
 struct rm_scores {
     _Alignas(128) _Atomic uint64_t episodes;
@@ -184,6 +195,7 @@ struct rm_board_worker {
     _Atomic uint32_t pid;                     /* 0 = none */
     _Atomic uint64_t generation;              /* 1 for the first process, +1 per respawn */
     _Atomic uint64_t started_ns;
+    _Atomic uint64_t trace_until_ns; /* marks are written until then */
     /* Of the worker; of the daemon while the worker has no process. */
     _Alignas(RM_PAGE) _Atomic uint32_t state; /* enum rm_worker_state */
     _Atomic uint32_t inspect;                 /* enum rm_inspect */
@@ -219,7 +231,9 @@ struct rm_board_worker {
     _Atomic uint64_t checkpoint_failed;  /* its files could not be written; its log says why */
     char device[RM_DEVICE_NAME_MAX];     /* learners: "cpu", or the UUID of the GPU it trains on */
     char error[256];                     /* why it failed; written once before state = FAILED */
-    _Alignas(RM_PAGE) struct rm_wake_word wake; /* written by the sleeper and its wakers */
+    _Alignas(RM_PAGE) _Atomic uint64_t traced;   /* marks so far */
+    _Atomic uint64_t trace_mark[RM_TRACE_MARKS]; /* mark m is at [m % RM_TRACE_MARKS] */
+    _Alignas(RM_PAGE) struct rm_wake_word wake;  /* written by the sleeper and its wakers */
 };
 
 struct rm_board_run {

@@ -78,6 +78,20 @@ void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot)
     clock->current = RM_PHASE_OTHER;
 }
 
+/* A mark for who traces (shm/board.h). The count is stored last, for a reader that copies marks. */
+static void write_mark(struct rm_board_worker *slot, uint64_t now, unsigned wait, unsigned phase)
+{
+    const uint64_t n = RM_PEEK(&slot->traced);
+
+    RM_POKE(&slot->trace_mark[n % RM_TRACE_MARKS], RM_TRACE_MARK(now, wait, phase));
+    RM_RAISE(&slot->traced, n + 1);
+}
+
+static bool traces(const struct rm_board_worker *slot, uint64_t now)
+{
+    return now < RM_PEEK(&slot->trace_until_ns);
+}
+
 enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
 {
     enum rm_phase old = clock->current;
@@ -85,6 +99,8 @@ enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
 
     RM_ADD_OWN(&clock->slot->phase_ns[old], now - clock->since_ns);
     RM_POKE(&clock->slot->heartbeat_ns, now); /* a turn may be long */
+    if (traces(clock->slot, now))
+        write_mark(clock->slot, now, clock->waits, phase);
     clock->since_ns = now;
     clock->current = phase;
     return old;
@@ -356,6 +372,25 @@ int rm_duty_run(struct rm_duty *duty, struct rm_error *error)
     }
 }
 
+/* The stopwatch goes on. */
+static void begin_turn(struct rm_duty *duty)
+{
+    if (!duty->clock)
+        return;
+    duty->clock->since_ns = rm_now_ns();
+    if (traces(duty->slot, duty->clock->since_ns))
+        write_mark(duty->slot, duty->clock->since_ns, 0, duty->clock->current);
+}
+
+static void end_turn(struct rm_duty *duty)
+{
+    if (!duty->clock)
+        return;
+    rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+    if (traces(duty->slot, duty->clock->since_ns))
+        write_mark(duty->slot, duty->clock->since_ns, 0, RM_TRACE_AWAY);
+}
+
 /* No duty sleeps while another has work. During the turn of one duty the stopwatches of the others
  * stand still. */
 int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error)
@@ -383,11 +418,9 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
                     (void)hold(duty);
                 continue;
             }
-            if (duty->clock)
-                duty->clock->since_ns = rm_now_ns();
+            begin_turn(duty);
             int r = turn(duty, error);
-            if (duty->clock)
-                rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+            end_turn(duty);
             beat(duty, &used, duties->slot);
             if (r < 0) {
                 int code = finish(duty, &used, duties->slot, r, error);

@@ -17,7 +17,7 @@
 #include <stddef.h>
 
 #define RM_LINE            128                   /* bytes between words of different writers */
-#define RM_LAYOUT_VERSION  8u                    /* never 0: 0 means not yet published */
+#define RM_LAYOUT_VERSION  9u                    /* never 0: 0 means not yet published */
 #define RM_LAYOUT_MAGIC    0x3152454d474e4952ull /* "RINGMER1", little-endian */
 #define RM_REGION_NAME_MAX 48
 
@@ -171,8 +171,9 @@ static_assert(sizeof(struct rm_board_agent) == 6 * RM_PAGE, "board agent");
 
 static_assert(offsetof(struct rm_board_worker, state) == RM_PAGE, "board worker");
 static_assert(offsetof(struct rm_board_worker, heartbeat_ns) == RM_PAGE + 8, "board worker");
-static_assert(offsetof(struct rm_board_worker, wake) == 2 * RM_PAGE, "board worker");
-static_assert(sizeof(struct rm_board_worker) == 3 * RM_PAGE, "board worker");
+static_assert(offsetof(struct rm_board_worker, traced) == 2 * RM_PAGE, "board worker");
+static_assert(offsetof(struct rm_board_worker, wake) == 35 * RM_PAGE, "board worker");
+static_assert(sizeof(struct rm_board_worker) == 36 * RM_PAGE, "board worker");
 
 static_assert(offsetof(struct rm_board_run, state) == 128, "board run");
 static_assert(offsetof(struct rm_board_run, settings) == 152, "board run");

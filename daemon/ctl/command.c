@@ -183,6 +183,12 @@ static const struct rm_ctl_option logs_options[] = {
     END,
 };
 
+static const struct rm_ctl_option trace_options[] = {
+    {"seconds", "N", "Traces for so long, at most 60 (default 1).", RM_COMPLETE_NOTHING, false},
+    {"output", "FILE", "Writes it there (-o; default trace.json).", RM_COMPLETE_FILE, false},
+    END,
+};
+
 static const struct rm_ctl_option report_options[] = {
     {"output", "FILE", "Writes the page there (-o; default report.html).", RM_COMPLETE_FILE, false},
     {"plots", "DIR",
@@ -301,6 +307,17 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = explain_options,
      .group = rm_ctl_connection_options,
      .run = rm_ctl_explain},
+    {.name = "trace",
+     .summary = "write what every duty does, phase by phase, on a time line",
+     .text = "FILE has the format of Chrome's trace viewer, which Perfetto opens: a track for each "
+             "duty, with its phases and what it waits for. Duties write marks into shared memory "
+             "meanwhile, which costs them little, and nothing at other times. Only root and the "
+             "experiment's own user can read these. Marks that were overwritten because this "
+             "program had no core in time are counted, and their place is marked.",
+     .arguments = {NAME_ARGUMENT},
+     .options = trace_options,
+     .group = rm_ctl_connection_options,
+     .run = rm_ctl_trace},
     {.name = "metrics",
      .summary = "print all counters and gauges",
      .arguments = {NAME_ARGUMENT},

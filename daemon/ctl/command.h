@@ -117,6 +117,7 @@ int rm_ctl_report(const struct rm_ctl_arguments *given);
 int rm_ctl_report_runs(const struct rm_ctl_arguments *given, const char *file, const char *plots,
                        const char *const *names, size_t count);
 int rm_ctl_logs(const struct rm_ctl_arguments *given);
+int rm_ctl_trace(const struct rm_ctl_arguments *given);
 int rm_ctl_top(const struct rm_ctl_arguments *given);
 int rm_ctl_explain(const struct rm_ctl_arguments *given);
 int rm_ctl_status(const struct rm_ctl_arguments *given);

@@ -340,6 +340,66 @@ static void time_goes_to_the_current_phase(void **state)
     assert_true(sum <= all);
 }
 
+/* Phases leave marks until the trace's end, with what is waited for, and none at other times; of
+ * more than there is room for, the newest stay. */
+static void phases_leave_marks_while_traced(void **state)
+{
+    struct fixture *f = *state;
+    struct rm_board_worker *slot = f->duty.slot;
+    const uint64_t start = rm_now_ns();
+
+    rm_phase_start(&f->probe.clock, slot);
+    rm_phase_enter(&f->probe.clock, RM_PHASE_SAMPLING);
+    slot->trace_until_ns = start; /* over */
+    rm_phase_enter(&f->probe.clock, RM_PHASE_FORWARD);
+    assert_int_equal(slot->traced, 0);
+    slot->trace_until_ns = UINT64_MAX;
+    rm_phase_enter(&f->probe.clock, RM_PHASE_BACKWARD);
+    f->probe.clock.waits = RM_WAIT_CREDIT;
+    rm_phase_enter(&f->probe.clock, RM_PHASE_WAITING);
+    assert_int_equal(slot->traced, 2);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[0]), RM_PHASE_BACKWARD);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[1]), RM_PHASE_WAITING);
+    assert_int_equal(RM_TRACE_WAIT(slot->trace_mark[1]), RM_WAIT_CREDIT);
+    const uint64_t end = rm_now_ns(), first = RM_TRACE_NS(slot->trace_mark[0], end),
+                   second = RM_TRACE_NS(slot->trace_mark[1], end);
+    assert_true(start <= first && first <= second && second <= end);
+    while (slot->traced <= RM_TRACE_MARKS)
+        rm_phase_enter(&f->probe.clock, RM_PHASE_RING);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[0]), RM_PHASE_RING);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[1]), RM_PHASE_WAITING);
+}
+
+/* Of duties that have turns in one thread, one at a time has a phase. */
+static void duties_in_turn_are_away_between_turns(void **state)
+{
+    struct fixture *f = *state;
+    struct rm_error error = {""};
+    struct rm_duty duties[2] = {f->duty, f->duty};
+    struct probe other = {.work = 3, .finish_after = 3};
+
+    f->probe.work = f->probe.finish_after = 3;
+    duties[1].self = &other;
+    duties[1].slot = &f->board.workers[1];
+    duties[1].clock = &other.clock;
+    rm_phase_start(&other.clock, duties[1].slot);
+    for (int i = 0; i < 2; i++)
+        duties[i].slot->trace_until_ns = UINT64_MAX;
+    assert_int_equal(rm_duty_run_in_turn(duties, 2, &error), RM_EXIT_OK);
+    uint64_t over = 0;
+    const uint64_t now = rm_now_ns();
+    for (uint64_t m = 0; m + 2 < duties[0].slot->traced; m += 3)
+        for (int i = 0; i < 2; i++) {
+            const _Atomic uint64_t *mark = &duties[i].slot->trace_mark[m];
+            assert_int_not_equal(RM_TRACE_PHASE(mark[0]), RM_TRACE_AWAY);
+            assert_int_equal(RM_TRACE_PHASE(mark[2]), RM_TRACE_AWAY);
+            assert_true(RM_TRACE_NS(mark[0], now) >= over);
+            over = RM_TRACE_NS(mark[2], now);
+        }
+    assert_int_equal(duties[0].slot->traced, duties[1].slot->traced);
+    assert_true(duties[0].slot->traced >= 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +413,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(duties_take_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(finished_duties_stay_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_to_the_current_phase, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(phases_leave_marks_while_traced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(duties_in_turn_are_away_between_turns, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

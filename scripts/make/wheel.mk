@@ -39,6 +39,6 @@ tests: wheel-programs
 .PHONY: wheel wheel-programs
 wheel-programs: $(WHEEL_PROGRAMS) $(WHEEL)/lib/ringmaster-worlds.so
 wheel: deps
-	$(REMAKE) wheel-programs
+	$(REMAKE) -s wheel-programs
 	@python3 scripts/wheel --version $(VERSION) --build $(WHEEL) --out $(BUILD)
 -include $(shell find $(WHEEL)/obj -name '*.d' 2>/dev/null)

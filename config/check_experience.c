@@ -16,25 +16,31 @@ static bool rollout(experiment_t *e)
     return rm_algorithm_traits(e->algorithm.name)->rollout;
 }
 
+/* Do actors insert into a ring for replay? */
+static bool inserts(experiment_t *e)
+{
+    return !rollout(e) && !rm_experiment_is_offline(e);
+}
+
 /* --- ring and samples ---------------------------------------------------------------------- */
 
 static bool ring_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return !rollout(e) && e->ring.capacity < e->sample.batch &&
+    return inserts(e) && e->ring.capacity < e->sample.batch &&
            SAY("%" PRIu64 " transitions are fewer than one batch (sample.batch %u)",
                e->ring.capacity, e->sample.batch);
 }
 
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
 {
-    return !rollout(e) && e->sample.min_fill > e->ring.capacity &&
+    return inserts(e) && e->sample.min_fill > e->ring.capacity &&
            SAY("%" PRIu64 " transitions do not fit: ring.capacity is %" PRIu64, e->sample.min_fill,
                e->ring.capacity);
 }
 
 static bool fill_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return !rollout(e) && e->sample.min_fill < e->sample.batch &&
+    return inserts(e) && e->sample.min_fill < e->sample.batch &&
            SAY("%" PRIu64 " transitions are fewer than one batch (sample.batch %u)",
                e->sample.min_fill, e->sample.batch);
 }
@@ -55,7 +61,7 @@ static bool batch_rows(experiment_t *e, char *text, size_t bytes)
 
 static bool slack_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return !rollout(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+    return inserts(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < 1 &&
            SAY("%g updates are less than one batch: the learner could never sample; use at least 1",
                e->limiter.slack_updates);
@@ -66,7 +72,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
 {
     uint32_t worlds = (e->actor.worlds + e->actor.count - 1) / e->actor.count;
     double row = worlds * e->limiter.updates_per_step;
-    return !rollout(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+    return inserts(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < row &&
            SAY("%g updates are less than one row of an actor inserts (%u worlds x "
                "limiter.updates_per_step %g = %g): the actor could never continue; use at least %g",
@@ -75,7 +81,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
 
 static bool lockstep_free(experiment_t *e, char *text, size_t bytes)
 {
-    return !rollout(e) && e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
+    return inserts(e) && e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
            SAY("0 is free running, but in mode %s a round has a fixed number of updates; use a "
                "value above 0",
                rm_mode_names[e->mode]);
@@ -86,6 +92,51 @@ static bool lockstep_poll(experiment_t *e, char *text, size_t bytes)
     return e->mode != RM_MODE_FREE && e->limiter.wake == RM_WAKE_POLL &&
            SAY("\"poll\" is for mode free; mode %s waits only at the end of a round, by event",
                rm_mode_names[e->mode]);
+}
+
+/* --- a recording --------------------------------------------------------------------------- */
+
+static bool offline_algorithm(experiment_t *e, char *text, size_t bytes)
+{
+    if (!rm_experiment_is_offline(e))
+        return false;
+    if (rm_algorithm_traits(e->algorithm.name)->sequences)
+        return SAY(
+            "algorithm.name %s learns from recurrent states, which are not recorded; use dqn, "
+            "qr-dqn, iqn or sac",
+            rm_algorithm_names[e->algorithm.name]);
+    return rollout(e) && SAY("algorithm.name %s learns from rollouts of its own policy, not from a "
+                             "recording; use dqn, qr-dqn, iqn or sac",
+                             rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool offline_form(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_experiment_is_offline(e) && e->algorithm.form != RM_FORM_PAPER &&
+           SAY("algorithm.form %s draws from the slots of a ring that a world fills, not from a "
+               "recording; use \"paper\"",
+               rm_form_names[e->algorithm.form]);
+}
+
+static bool offline_frozen(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_experiment_is_offline(e) && e->policy.frozen_count &&
+           SAY("%u opponents, but with a recording (sample.from) no policy acts; use none",
+               e->policy.frozen_count);
+}
+
+static bool offline_stages(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_experiment_is_offline(e) && e->curriculum.stages &&
+           SAY("%u stages, but with a recording (sample.from) no actors step worlds; use none",
+               e->curriculum.stages);
+}
+
+static bool offline_records(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_experiment_is_offline(e) && rm_experiment_records(e) &&
+           SAY("\"%s\", but with a recording (sample.from) no actors make rows; record nothing",
+               e->record.directory);
 }
 
 /* --- exploration --------------------------------------------------------------------------- */
@@ -114,6 +165,15 @@ static const struct rm_check rows[] = {
      lockstep_free,
      "Lockstep and sequential mode need a ratio of updates to steps."},
     {{"limiter.wake", "mode"}, lockstep_poll, "Polling is for free mode."},
+    {{"sample.from", "algorithm.name"},
+     offline_algorithm,
+     "A recording is learned from as replay of transitions."},
+    {{"sample.from", "algorithm.form"},
+     offline_form,
+     "The sorrel forms draw from a ring that actors fill."},
+    {{"policy.frozen", "sample.from"}, offline_frozen, "Opponents are for policies that act."},
+    {{"curriculum", "sample.from"}, offline_stages, "A curriculum is for actors."},
+    {{"record.directory", "sample.from"}, offline_records, "Rows of actors are recorded."},
     {{"epsilon.end", "epsilon.start"}, epsilon_rises, "Exploration does not rise."},
 };
 const struct rm_check_table rm_checks_of_experience = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -287,11 +287,12 @@ struct rm_experiment {
         uint32_t batch;
         uint32_t n_step;
         double gamma;
-        uint32_t frame_stack; /* 1 = none */
-        uint64_t min_fill;    /* transitions before the first update */
-        uint32_t sequence;    /* R2D2: steps trained on in a sequence */
-        uint32_t burn_in;     /* R2D2: steps before them that only warm up the state */
-        uint32_t period;      /* R2D2: steps between the starts of sequences */
+        uint32_t frame_stack;        /* 1 = none */
+        uint64_t min_fill;           /* transitions before the first update */
+        uint32_t sequence;           /* R2D2: steps trained on in a sequence */
+        uint32_t burn_in;            /* R2D2: steps before them that only warm up the state */
+        uint32_t period;             /* R2D2: steps between the starts of sequences */
+        char from[RM_PATH_TEXT_MAX]; /* a recording instead of actors; "": none */
     } sample;
 
     struct {
@@ -446,6 +447,12 @@ struct rm_experiment {
 static inline bool rm_experiment_records(const struct rm_experiment *e)
 {
     return e->record.directory[0];
+}
+
+/* Does it learn from a recording? Then there are no actors, and a step of the run is an update. */
+static inline bool rm_experiment_is_offline(const struct rm_experiment *e)
+{
+    return e->sample.from[0];
 }
 
 /* Is the code of its worlds foreign: in a shared object, in Python or in Prolog? */

@@ -149,7 +149,21 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
     return rc;
 }
 
-/* Relative paths of policies, and those among the world's options, begin where the file is. */
+static int place_recording(struct rm_experiment *experiment, const char *folder,
+                           struct rm_error *error)
+{
+    char path[2 * sizeof experiment->sample.from];
+    if (!experiment->sample.from[0] || experiment->sample.from[0] == '/')
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", folder, experiment->sample.from);
+    if (strlen(path) >= sizeof experiment->sample.from)
+        return rm_fail(error, -ENAMETOOLONG, "sample.from: the path is too long");
+    snprintf(experiment->sample.from, sizeof experiment->sample.from, "%s", path);
+    return 0;
+}
+
+/* Relative paths of policies and of a recording, and those among the world's options, begin where
+ * the file is. */
 static int place_paths(struct rm_experiment *experiment, const char *path, struct rm_error *error)
 {
     char *folder = realpath(path, NULL);
@@ -158,6 +172,8 @@ static int place_paths(struct rm_experiment *experiment, const char *path, struc
     char *end = strrchr(folder, '/');
     end[end == folder] = '\0';
     int rc = rm_policy_from_place(experiment, folder, error);
+    if (rc == 0)
+        rc = place_recording(experiment, folder, error);
     const bool fits = strlen(folder) < sizeof(experiment->world.directory);
     if (rc == 0 && !experiment->world.directory[0] && !fits)
         rc = rm_fail(error, -ENAMETOOLONG, "%s: the path of its folder is too long", path);

@@ -221,6 +221,12 @@ const struct rm_key rm_keys[] = {
         "R2D2: steps before the trained ones that only warm up the recurrent state."),
     U32("sample.period", SAME, sample.period, 1, 4096, 40, "steps",
         "R2D2: steps between the starts of two sequences of a lane."),
+    TEXT("sample.from", SAME, sample.from, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
+         "Folder of a recording (`record.directory`) to learn from: all of its rows are the "
+         "replay, and there are no actors. A step of the run is then an update: `run.steps`, "
+         "`evaluation.interval` and all else in steps count updates. For dqn, qr-dqn, iqn and sac, "
+         "of the same world, with the same observations and actions. Empty: none. A relative path "
+         "starts at the experiment's file."),
 
     ENUM("priority.kind", SAME, priority.kind, rm_priority_names, RM_PRIORITY_UNIFORM,
          "How transitions are drawn from replay: `uniform`, or `proportional` to their priority "

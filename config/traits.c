@@ -30,7 +30,9 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name)
 
 uint32_t rm_actor_processes(const struct rm_experiment *experiment)
 {
-    return experiment->actor.device == RM_ACTOR_CPU ? experiment->actor.count : 0;
+    return experiment->actor.device == RM_ACTOR_CPU && !rm_experiment_is_offline(experiment)
+               ? experiment->actor.count
+               : 0;
 }
 
 const struct rm_input_config *rm_network_input(const struct rm_network_config *network,

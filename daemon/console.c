@@ -21,14 +21,15 @@
 /* How the live line is written: as long as the terminal allows. */
 struct style {
     int bar_cells;
-    int digits;               /* of rewards; 0: those of rm_format_measure() */
-    const char *per_s, *left; /* words after the rate and the time */
-    const char *of;           /* what is evaluated */
+    int digits;                /* of rewards; 0: those of rm_format_measure() */
+    const char *per_s, *left;  /* words after the rate and the time */
+    const char *updates_per_s; /* after the rate with a recording */
+    const char *of;            /* what is evaluated */
 };
 static const struct style styles[] = {
-    {16, 0, " steps/s  ", " left", " of the last weights"},
-    {8, 3, " steps/s  ", " left", ""},
-    {5, 3, "/s ", "", ""},
+    {16, 0, " steps/s  ", " left", " updates/s  ", " of the last weights"},
+    {8, 3, " steps/s  ", " left", " updates/s  ", ""},
+    {5, 3, "/s ", "", "/s ", ""},
 };
 #define STYLES (sizeof styles / sizeof styles[0])
 
@@ -148,8 +149,9 @@ static void add_progress(struct text *t, const struct rm_progress *p, const stru
     uint64_t steps = rm_session_steps(p->session);
     uint64_t budget = p->session->board.run->env_steps_budget;
 
-    add_count(t, rm_rate_per_s(&p->steps_rate));
-    add(t, "%s", style->per_s);
+    const bool offline = rm_experiment_is_offline(&p->session->experiment);
+    add_count(t, rm_rate_per_s(offline ? &p->updates_rate : &p->steps_rate));
+    add(t, "%s", offline ? style->updates_per_s : style->per_s);
     if (budget) {
         double left = rm_progress_time_left(p);
         add_bar(t, steps < budget ? (double)steps / (double)budget : 1.0, style->bar_cells);

@@ -8,6 +8,7 @@
 #include "daemon/libexec.h"
 #include "daemon/loop_memory.h"
 #include "daemon/pool.h"
+#include "learner/offline.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
 #include "shm/base/plural.h"
@@ -175,11 +176,13 @@ static int prepare(struct rm_daemon *daemon, struct rm_experiment *experiment, s
     return rc < 0 ? rm_fail_within(error, rc, "%s", daemon->options->file) : 0;
 }
 
-/* Those of policy.from. */
+/* The files of policy.from, and the recording of sample.from. */
 static int check_policies(const struct rm_daemon *daemon, const struct rm_experiment *experiment,
                           const struct rm_plan *plan, struct rm_error *error)
 {
-    const int rc = rm_plan_check_from(plan, experiment, error);
+    int rc = rm_plan_check_from(plan, experiment, error);
+    if (rc == 0)
+        rc = rm_offline_check(experiment, plan, error);
     return rc < 0 ? rm_fail_within(error, rc, "%s", daemon->options->file) : 0;
 }
 

@@ -149,7 +149,7 @@ void rm_daemon_request_evaluation(struct rm_daemon *daemon, uint32_t episodes)
 
 static bool stepped(struct rm_daemon *daemon)
 {
-    return rm_session_agent_steps(&daemon->session) > 0;
+    return rm_session_agent_steps(&daemon->session) > 0 || rm_session_updates(&daemon->session) > 0;
 }
 
 static void note_running(struct rm_daemon *daemon)

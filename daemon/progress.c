@@ -15,7 +15,10 @@ double rm_progress_time_left(const struct rm_progress *p)
 {
     const uint64_t budget = p->session->board.run->env_steps_budget;
     const uint64_t steps = rm_session_steps(p->session);
-    const double rate = rm_rate_per_s(&p->steps_rate) / (double)p->session->plan.agents;
+    const bool offline = rm_experiment_is_offline(&p->session->experiment);
+    const double rate = offline
+                            ? rm_rate_per_s(&p->updates_rate) / (double)p->session->plan.policies
+                            : rm_rate_per_s(&p->steps_rate) / (double)p->session->plan.agents;
     if (budget == 0 || rate <= 0)
         return -1;
     return steps >= budget ? 0 : (double)(budget - steps) / rate;

@@ -26,7 +26,8 @@ void rm_pace_start(struct rm_pace *pace, struct rm_session *session, struct rm_s
     pace->session = session;
     pace->sampler = sampler;
     pace->policy = policy;
-    rm_rounds_start(&pace->rounds, session, policy, e->mode != RM_MODE_FREE);
+    pace->offline = rm_experiment_is_offline(e);
+    rm_rounds_start(&pace->rounds, session, policy, e->mode != RM_MODE_FREE && !pace->offline);
     pace->updates_per_step = e->limiter.updates_per_step;
     pace->attempts = attempts;
     pace->successor = attempts > 0;
@@ -120,8 +121,21 @@ static enum rm_turn next_in_rounds(struct rm_pace *pace)
     return pace->rounds.last ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
 }
 
+/* --- from a recording ------------------------------------------------------------------------ */
+
+static enum rm_turn next_offline(struct rm_pace *pace)
+{
+    const uint64_t updates = experiment(pace)->run.steps;
+    if (updates && pace->attempts >= updates)
+        return RM_TURN_FINISHED;
+    rm_sampler_window_free(pace->sampler);
+    return RM_TURN_UPDATE;
+}
+
 enum rm_turn rm_pace_next(struct rm_pace *pace)
 {
+    if (pace->offline)
+        return next_offline(pace);
     return pace->rounds.on ? next_in_rounds(pace) : next_free(pace);
 }
 
@@ -139,6 +153,8 @@ void rm_pace_undrawn(struct rm_pace *pace, uint64_t n)
 
 enum rm_turn rm_pace_too_few(struct rm_pace *pace)
 {
+    if (pace->offline)
+        return RM_TURN_WAIT;
     if (pace->rounds.on)
         return pace->rounds.last ? RM_TURN_FINISHED : RM_TURN_ROUND_END;
     return pace->done ? RM_TURN_FINISHED : wait_for(pace, pace->seen + 1);

@@ -1,5 +1,6 @@
-/* pace: decides when a learner may make its next update, and when its part of the run is over. In
- * free mode the limiter decides; in lockstep and sequential mode floor(steps inserted *
+/* pace: decides when a learner may make its next update, and when its part of the run is over.
+ * With a recording (sample.from) it always may, run.steps times. Else in free mode the limiter
+ * decides; in lockstep and sequential mode floor(steps inserted *
  * updates_per_step) updates are due at the start of a round.
  *
  * Belongs to one learner's thread. */
@@ -25,6 +26,7 @@ struct rm_pace {
     struct rm_session *session;
     struct rm_sampler *sampler;
     uint32_t policy;
+    bool offline;            /* there are no actors */
     bool successor;          /* predecessors have drawn batches */
     struct rm_rounds rounds; /* lockstep and sequential mode */
     double updates_per_step; /* hot */

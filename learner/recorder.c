@@ -3,6 +3,7 @@
 #include "actor/worlds/described.h"
 #include "actor/worlds/plan.h"
 #include "config/config.h"
+#include "learner/recorded_rows.h"
 #include "learner/recording.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
@@ -61,35 +62,6 @@ struct rm_recorder {
 
 /* --- what a stream has ------------------------------------------------------------------------ */
 
-static enum rm_recording_type type_of(uint32_t dtype)
-{
-    static const enum rm_recording_type types[] = {
-        [RM_ENV_U8] = RM_RECORDED_U8,   [RM_ENV_I8] = RM_RECORDED_I8,
-        [RM_ENV_I16] = RM_RECORDED_I16, [RM_ENV_I32] = RM_RECORDED_I32,
-        [RM_ENV_F32] = RM_RECORDED_F32, [RM_ENV_CODE8] = RM_RECORDED_U8,
-    };
-    return types[dtype];
-}
-
-static void add_step_columns(struct rm_recording_stream *stream, const struct rm_policy_plan *plan,
-                             const struct rm_env_agent *agent)
-{
-    const uint32_t words = plan->action_words;
-    if (agent->observations)
-        rm_recording_add_column(stream, "obs", RM_RECORDED_U8, true, 1, &plan->obs_bytes);
-    else
-        rm_recording_add_column(stream, "obs", type_of(agent->dtype), true, agent->dims,
-                                agent->shape);
-    if (plan->mask_bytes)
-        rm_recording_add_column(stream, "mask", RM_RECORDED_U8, true, 1, &plan->mask_bytes);
-    rm_recording_add_column(stream, "reward", RM_RECORDED_F32, true, 0, NULL);
-    rm_recording_add_column(stream, "flags", RM_RECORDED_U8, true, 0, NULL);
-    rm_recording_add_column(stream, "action", plan->choices ? RM_RECORDED_I32 : RM_RECORDED_F32,
-                            true, words > 1, &words);
-    rm_recording_add_column(stream, "version", RM_RECORDED_U64, false, 0, NULL);
-    rm_recording_add_column(stream, "generation", RM_RECORDED_U64, false, 0, NULL);
-}
-
 enum { LANE, ROW, STEPS, RETURN, FLAGS, VERSION, EPISODE_COLUMNS };
 
 static void add_episode_columns(struct rm_recording_stream *stream)
@@ -123,47 +95,18 @@ static void describe(const struct rm_recorder *r, uint32_t number)
     if (r->episodes)
         add_episode_columns(stream);
     else
-        add_step_columns(stream, plan, agent);
+        rm_recorded_columns(stream, plan, agent);
 }
 
 /* --- chunks ----------------------------------------------------------------------------------- */
 
-static const uint8_t *row_at(const struct part *part, uint32_t i)
-{
-    return part->rows + (size_t)i * part->ring->row_bytes;
-}
-
-/* Where a column of the rows begins in one. */
-static size_t column_at(const struct rm_ring *ring, const char *name)
-{
-    const struct {
-        const char *name;
-        size_t at;
-    } places[] = {{"obs", ring->obs_at},
-                  {"mask", ring->mask_at},
-                  {"reward", ring->reward_at},
-                  {"flags", ring->flags_at},
-                  {"action", ring->action_at},
-                  {"version", offsetof(struct rm_row_head, policy_version)},
-                  {"generation", offsetof(struct rm_row_head, generation)}};
-    uint32_t i = 0;
-    while (strcmp(places[i].name, name) != 0)
-        i++;
-    return places[i].at;
-}
-
-/* From rows to columns: lane after lane. */
+/* From rows to columns. */
 static void gather(const struct rm_recorder *r, struct part *part)
 {
     const struct rm_recording_stream *stream = &r->stream[part->number];
-    for (uint32_t c = 0; c < stream->columns; c++) {
-        const struct rm_recording_column *column = &stream->column[c];
-        const size_t at = column_at(part->ring, column->name), bytes = column->bytes;
-        uint8_t *to = part->column[c];
-        for (uint32_t lane = 0; lane < (column->per_lane ? stream->lanes : 1); lane++)
-            for (uint32_t i = 0; i < part->held; i++, to += bytes)
-                memcpy(to, row_at(part, i) + at + lane * bytes, bytes);
-    }
+    for (uint32_t c = 0; c < stream->columns; c++)
+        rm_recorded_gather(part->ring, &stream->column[c], stream->lanes, part->rows, part->held,
+                           part->column[c]);
 }
 
 static void count_written(struct rm_recorder *r, const struct part *part)
@@ -244,7 +187,7 @@ static void end_episode(struct part *part, uint32_t lane, uint8_t flags, uint64_
 /* Follows the episodes of all lanes through one more row. */
 static void follow(const struct rm_recorder *r, struct part *part, uint64_t number)
 {
-    const uint8_t *row = row_at(part, 0), *flags = row + part->ring->flags_at;
+    const uint8_t *row = part->rows, *flags = row + part->ring->flags_at;
     const float *reward = (const float *)(const void *)(row + part->ring->reward_at);
     const struct rm_row_head *head = (const struct rm_row_head *)(const void *)row;
     for (uint32_t lane = 0; lane < r->stream[part->number].lanes; lane++) {

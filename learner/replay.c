@@ -9,10 +9,12 @@
 #include "learner/counting.h"
 #include "learner/feed.h"
 #include "learner/method.h"
+#include "learner/offline.h"
 #include "learner/pace.h"
 #include "learner/sampler.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
+#include "shm/base/plural.h"
 #include "shm/base/said.h"
 
 #include <errno.h>
@@ -36,6 +38,7 @@ struct replay {
 
     struct rm_trainer *trainer;
     struct rm_guard *guard;
+    struct rm_offline recorded; /* the rows, with a recording */
     struct rm_sampler *sampler;
     struct rm_feed *feed; /* NULL: batches are made on the host */
     struct rm_pace pace;
@@ -92,10 +95,12 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
 }
 
 /* Share of the run's steps taken when the batch was drawn; in rounds by the end of the round
- * before. */
+ * before. With a recording, of its updates. */
 static double progress(const struct replay *r)
 {
     const uint64_t all = r->experiment->run.steps * r->plan->agents;
+    if (r->pace.offline)
+        return rm_share_of_run(r->pace.attempts, r->experiment->run.steps);
     const uint64_t taken = r->pace.rounds.on ? r->pace.inserted : RM_PEEK(&r->counters->env_steps);
     return rm_share_of_run(taken, all);
 }
@@ -271,6 +276,19 @@ static struct rm_sampler_source *make_sources(const struct replay *r, struct rm_
     return sources;
 }
 
+static int load_recording(struct replay *r, struct rm_error *error)
+{
+    const int rc =
+        rm_offline_open(&r->recorded, r->experiment, &r->session->plan, r->policy, error);
+    if (rc == 0)
+        fprintf(stderr,
+                RM_SAID_NOTICE "learner of %s: learns from %s: %u %s, %" PRIu64
+                               " rows in the longest\n",
+                r->plan->name, r->experiment->sample.from, r->recorded.count,
+                rm_plural(r->recorded.count, "stream", "streams"), r->recorded.rows);
+    return rc;
+}
+
 /* Why batches must be made on the host; NULL: they need not. */
 static const char *staged_because(const struct replay *r, struct rm_backend *backend)
 {
@@ -287,6 +305,8 @@ static const char *staged_because(const struct replay *r, struct rm_backend *bac
         return "real actions are copied on the host";
     if (e->network.normalize_observations)
         return "network.normalize_observations: the host computes the moments";
+    if (r->pace.offline && e->priority.kind != RM_PRIORITY_UNIFORM)
+        return "sample.from: the host has the priorities of a recording";
     return NULL;
 }
 
@@ -309,14 +329,15 @@ static int open_feed(struct replay *r, struct rm_backend *backend,
 static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
-    const uint32_t actors = r->session->objects.actors;
     const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
-    struct rm_sampler_source *sources = make_sources(r, error);
-    if (!sources)
-        return -ENOMEM;
+    const bool offline = r->pace.offline;
+    struct rm_sampler_source *sources = offline ? NULL : make_sources(r, error);
+    int rc = sources ? 0 : offline ? load_recording(r, error) : -ENOMEM;
+    if (rc)
+        return rc;
     const struct rm_sampler_spec spec = {
-        .sources = sources,
-        .source_count = actors,
+        .sources = offline ? r->recorded.source : sources,
+        .source_count = offline ? r->recorded.count : r->session->objects.actors,
         .agents = r->plan->agents,
         .agent = r->agent,
         .codes = rm_network_codes(&e->network, r->agent),
@@ -325,11 +346,12 @@ static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_
         .n_step = e->sample.n_step,
         .frame_stack = e->sample.frame_stack,
         .gamma = e->sample.gamma,
-        .capacity = e->ring.capacity,
+        .capacity = offline ? r->recorded.rows * r->recorded.lanes : e->ring.capacity,
         .form = e->algorithm.form,
         .seed = e->seed,
         .policy = r->policy,
         .priorities = r->session->priorities ? &r->session->priorities[r->policy] : NULL,
+        .own_priorities = offline && e->priority.kind == RM_PRIORITY_PROPORTIONAL,
         .alpha = e->priority.alpha,
         .epsilon = e->priority.epsilon,
         .sequence.trace = sequences ? e->sample.sequence : 0,
@@ -337,7 +359,7 @@ static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_
         .sequence.period = e->sample.period,
         .sequence.state_floats = r->plan->state_floats,
     };
-    int rc = rm_sampler_create(&r->sampler, &spec, error);
+    rc = rm_sampler_create(&r->sampler, &spec, error);
     if (!rc)
         rc = open_feed(r, backend, &spec, error);
     free(sources);
@@ -379,6 +401,7 @@ static void replay_destroy(struct rm_method *method)
     rm_trainer_destroy(r->trainer);
     rm_feed_destroy(r->feed);
     rm_sampler_destroy(r->sampler);
+    rm_offline_close(&r->recorded);
     free(r);
 }
 
@@ -398,6 +421,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     r->publisher = spec->publisher;
     r->clock = spec->clock;
     r->method.updates = spec->updates;
+    r->pace.offline = rm_experiment_is_offline(r->experiment);
     struct rm_trainer_spec trainer = {
         .experiment = r->experiment,
         .backend = spec->backend,
@@ -435,6 +459,24 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     return 0;
 }
 
+/* With a recording. An update is a step of the run, which the first policy counts. No row is to
+ * come, so without a batch there will be none. */
+static int count_steps(struct replay *r, enum rm_turn turn, struct rm_error *error)
+{
+    struct rm_session *s = r->session;
+    if (turn == RM_TURN_WAIT)
+        return rm_fail(error, -ENODATA, "sample.from: %s: too few transitions to draw a batch of",
+                       r->experiment->sample.from);
+    if (r->policy != 0)
+        return 0;
+    RM_POKE(&s->board.workers[rm_worker_learner(&s->objects, 0)].steps, r->pace.attempts);
+    struct rm_wake evaluator = rm_session_wake(s, rm_worker_evaluator(&s->objects));
+    if (r->pace.attempts >= rm_atomic_awaited_count(&evaluator.word->threshold))
+        rm_wake_signal(&evaluator);
+    rm_session_ring_at(s, r->pace.attempts);
+    return 0;
+}
+
 static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struct rm_error *error)
 {
     struct replay *r = replay_of(method);
@@ -443,6 +485,8 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
+    if (!rc && r->pace.offline)
+        rc = count_steps(r, turn, error);
     if (!rc && turn != RM_TURN_UPDATE && turn != RM_TURN_AGAIN)
         rc = settle(r, error);
     rm_count_waiting(r->counters, &r->blocked_since_ns, turn == RM_TURN_WAIT && !r->pace.rounds.on);
@@ -508,6 +552,15 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
         r->publisher->late.before = r->method.updates;
     }
     rm_pace_state(&r->pace, s);
+    if (r->pace.offline) {
+        uint64_t hash = r->recorded.hash;
+        RM_STATE(s, "recording", hash);
+        if (hash != r->recorded.hash)
+            rm_state_fail(
+                s, -EPROTO,
+                "sample.from: %s is not what the checkpoint was made from: its rows differ",
+                r->experiment->sample.from);
+    }
     rm_sampler_state(r->sampler, s);
     rm_trainer_state(r->trainer, s);
     rm_guard_state(r->guard, s);

@@ -38,7 +38,7 @@ static int make_buffers(struct rm_sampler *s, struct rm_error *error)
     }
     const struct rm_batch_extras extras = {.next_masks = spec->agent->has_mask,
                                            .masks = spec->agent->has_mask,
-                                           .priorities = spec->priorities};
+                                           .priorities = spec->priorities || spec->own_priorities};
     s->scratch.frames = aligned((spec->frame_stack + spec->n_step + 1) * s->obs_bytes);
     s->scratch.reals = aligned(batch->reals * sizeof *s->scratch.reals);
     const size_t mask_bytes = spec->agent->has_mask ? batch->actions : 0;
@@ -110,7 +110,7 @@ static int set_up(struct rm_sampler *s, struct rm_error *error)
         rc = s->way->create(s, error);
     if (!rc && spec->sequence.trace)
         rc = rm_sampler_sequence_create(s, error);
-    if (!rc && (spec->priorities || spec->sequence.trace))
+    if (!rc && (spec->priorities || spec->own_priorities || spec->sequence.trace))
         rc = rm_sampler_priority_create(s, error);
     return rc;
 }
@@ -343,7 +343,7 @@ static void windows_state(struct rm_sampler *s, struct rm_state *state)
     RM_STATE(state, "longest", s->longest);
 }
 
-/* The sampler's own tree, for uniform draws of sequences. */
+/* The sampler's own tree. */
 static void tree_state(struct rm_sampler *s, struct rm_state *state)
 {
     rm_state_bytes(state, "leaves", s->own.level[0], s->own.nodes[0] * sizeof(double));
@@ -363,7 +363,7 @@ void rm_sampler_state(struct rm_sampler *s, struct rm_state *state)
         s->way->state(s, state);
     if (s->age)
         rm_state_bytes(state, "age", s->age, s->lanes * sizeof *s->age);
-    if (s->tree && s->alike)
+    if (s->tree == &s->own)
         tree_state(s, state);
     rm_state_leave(state);
 }

@@ -69,7 +69,8 @@ struct rm_sampler_spec {
     uint64_t seed;
     uint32_t policy; /* with the seed and the update's number: the key of the draws */
     struct rm_priorities *priorities; /* outlives the sampler; NULL: uniform */
-    double alpha, epsilon;            /* p^alpha, p = error + epsilon */
+    bool own_priorities;   /* without `priorities`: by some that the sampler makes, and saves */
+    double alpha, epsilon; /* p^alpha, p = error + epsilon */
     struct {
         uint32_t trace;   /* rows trained on; 0: transitions, not sequences */
         uint32_t burn_in; /* rows before them, or fewer at the beginning of an episode */

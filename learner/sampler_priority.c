@@ -14,8 +14,8 @@ int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error)
     const struct rm_sampler_spec *spec = &s->spec;
     int rc = 0;
     s->tree = spec->priorities;
-    s->alike = !spec->priorities;
-    if (s->alike) {
+    s->alike = !spec->priorities && !spec->own_priorities;
+    if (!spec->priorities) {
         const struct rm_priorities_spec own = {.slots = s->capacity_rows,
                                                .lanes = s->lanes,
                                                .sources = spec->source_count,
@@ -54,7 +54,7 @@ void rm_sampler_priority_destroy(struct rm_sampler *s)
     free(s->value);
     free(s->new_leaf);
     free(s->new_value);
-    if (s->alike)
+    if (s->tree == &s->own)
         rm_priorities_close(&s->own);
 }
 

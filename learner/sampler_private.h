@@ -25,8 +25,9 @@ struct rm_sampler {
 
     /* Priorities; tree NULL: uniform draws. */
     struct rm_priorities *tree;
-    struct rm_priorities own; /* the sampler's own tree, for uniform draws of sequences */
-    bool alike;
+    struct rm_priorities own; /* the sampler's own tree: for uniform draws of sequences, and with
+                               * own_priorities */
+    bool alike;               /* uniform draws from a tree */
     uint32_t *age;  /* [lanes]: sequences: rows since the episode's first, at the last row read;
                      * UINT32_MAX: unknown */
     uint64_t items; /* leaves that are not 0 */

@@ -8,6 +8,7 @@
 #include "daemon/format.h"
 #include "daemon/table.h"
 #include "daemon/probe.h"
+#include "learner/offline.h"
 #include "daemon/reader.h"
 
 #include <stdlib.h>
@@ -75,8 +76,8 @@ static void print_summary(const char *file, const struct rm_experiment *experime
            plural(experiment->actor.worlds), rm_actor_processes(experiment),
            plural(rm_actor_processes(experiment)));
     if (experiment->run.steps)
-        printf("budget      %s steps per agent\n",
-               rm_format_count((double)experiment->run.steps).s);
+        printf("budget      %s %s\n", rm_format_count((double)experiment->run.steps).s,
+               rm_experiment_is_offline(experiment) ? "updates" : "steps per agent");
     else
         printf("budget      none: %s\n", rm_experiment_only_evaluates(experiment)
                                              ? "evaluates only"
@@ -112,7 +113,8 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     } else if (rm_reader_check(experiment, &error) ||
                rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
                rm_plan_make(plan, experiment, &error) ||
-               rm_plan_check_from(plan, experiment, &error)) {
+               rm_plan_check_from(plan, experiment, &error) ||
+               rm_offline_check(experiment, plan, &error)) {
         print_errors(file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
     } else if (rm_ctl_flag(given, "json")) {

@@ -138,6 +138,7 @@ struct rm_priorities_spec rm_session_priorities_spec(const struct rm_experiment 
 static bool prioritised(const struct rm_experiment *experiment)
 {
     return experiment->priority.kind == RM_PRIORITY_PROPORTIONAL &&
+           !rm_experiment_is_offline(experiment) && /* the learner has its own */
            !rm_algorithm_traits(experiment->algorithm.name)->rollout;
 }
 

@@ -96,6 +96,18 @@ static const struct rm_refusal cases[] = {
      {"network.layers: noisy layers are for", "vtrace draws its actions"}},
     {WITH("\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 8}]}"),
      {"network.layers: recurrent layers learn from sequences", "dqn"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"sample\": {\"from\": \"r\"}"),
+     {"sample.from: algorithm.name ppo learns from rollouts of its own policy", "dqn, qr-dqn"}},
+    {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"from\": \"r\"}"),
+     {"sample.from: algorithm.name r2d2 learns from recurrent states, which are not recorded"}},
+    {WITH("\"record\": {\"directory\": \"x\"}, \"sample\": {\"from\": \"r\"}"),
+     {"record.directory: \"x\", but with a recording (sample.from) no actors make rows"}},
+    {WITH("\"curriculum\": [{\"options\": {}, \"until\": {\"figure\": \"return\", "
+          "\"at_least\": 1}}, {\"options\": {}}], \"sample\": {\"from\": \"r\"}"),
+     {"curriculum: 2 stages, but with a recording (sample.from) no actors step worlds"}},
+    {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 0, \"every\": 9, "
+          "\"keep\": 2}]}, \"sample\": {\"from\": \"r\"}"),
+     {"policy.frozen: 1 opponents, but with a recording (sample.from) no policy acts"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"frame_stack\": 2}"),
      {"sample.frame_stack: 2 frames", "r2d2"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"ring\": {\"capacity\": 600}, "

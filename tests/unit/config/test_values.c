@@ -101,7 +101,8 @@ static const char *const contradicts[] = {
     "actor.random_steps", "actor.random_hold",    "limiter.wake",
     "algorithm.form",     "algorithm.value_head", "algorithm.normalize_rewards",
     "actor.device",       "learner.devices",      "world.python",
-    "world.prolog",       "curriculum",           "policy.from"};
+    "world.prolog",       "curriculum",           "policy.from",
+    "sample.from"};
 
 /* Every key of `full` is away from its default, so nothing is left out unnoticed. */
 static void full_file_reaches_every_key(void **state)

@@ -212,6 +212,7 @@ static const struct rm_field state_fields[] = {
 static const struct rm_field status_fields[] = {
     {"name", RM_FIELD_STRING, true, "the experiment's name"},
     {"version", RM_FIELD_STRING, true, "of ringmasterd"},
+    {"host", RM_FIELD_OBJECT, true, "name, kernel, processor, cores that the run may use"},
     {"pid", RM_FIELD_INTEGER, true, "of ringmasterd"},
     {"mode", RM_FIELD_STRING, true, "free, lockstep or sequential"},
     {"seed", RM_FIELD_INTEGER, true, "of the run"},

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* Where a group of its own is mounted as the root, as in a container, this is its quota. */
@@ -60,4 +62,21 @@ void rm_host_read(struct rm_host *host)
     rm_host_parse(host, read_text("/proc/stat", text, sizeof text), (double)sysconf(_SC_CLK_TCK));
     host->cores = cores();
     host->daemon_s = used_s(RUSAGE_SELF);
+}
+
+void rm_host_describe(struct rm_host_facts *facts)
+{
+    struct utsname system;
+    char text[1024];
+    snprintf(facts->name, sizeof facts->name, "unknown");
+    snprintf(facts->kernel, sizeof facts->kernel, "unknown");
+    snprintf(facts->processor, sizeof facts->processor, "unknown");
+    if (uname(&system) == 0) {
+        snprintf(facts->name, sizeof facts->name, "%.64s", system.nodename);
+        snprintf(facts->kernel, sizeof facts->kernel, "%.64s", system.release);
+    }
+    const char *model = strstr(read_text("/proc/cpuinfo", text, sizeof text), "model name");
+    const char *colon = model ? strchr(model, ':') : NULL;
+    if (colon)
+        (void)sscanf(colon, ": %64[^\n]", facts->processor);
 }

@@ -13,6 +13,13 @@ struct rm_host {
 /* Reads all of it. Never fails: what is not known is NAN. */
 void rm_host_read(struct rm_host *host);
 
+/* Which host it is: what does not change while a process runs. */
+struct rm_host_facts {
+    char name[65], kernel[65];
+    char processor[65]; /* its model; "unknown" where the kernel does not say */
+};
+void rm_host_describe(struct rm_host_facts *facts);
+
 /* From the text of /proc/stat, with `ticks` a second. */
 void rm_host_parse(struct rm_host *host, const char *text, double ticks);
 

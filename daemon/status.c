@@ -396,6 +396,17 @@ static const char *mode_name(enum rm_mode mode)
     return (unsigned)mode < 3 ? names[mode] : "?";
 }
 
+/* What tells this host from others, for comparing runs. */
+static json_t *host_facts(void)
+{
+    struct rm_host host;
+    struct rm_host_facts facts;
+    rm_host_read(&host);
+    rm_host_describe(&facts);
+    return json_pack("{s:s,s:s,s:s,s:o}", "name", facts.name, "kernel", facts.kernel, "processor",
+                     facts.processor, "cores", number(host.cores));
+}
+
 json_t *rm_daemon_status(struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
@@ -408,6 +419,7 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
 
     json_object_set_new(o, "name", json_string(daemon->session.experiment.name));
     json_object_set_new(o, "version", json_string(RM_VERSION));
+    json_object_set_new(o, "host", host_facts());
     json_object_set_new(o, "pid", count((uint64_t)uv_os_getpid()));
     json_object_set_new(o, "mode", json_string(mode_name(daemon->session.experiment.mode)));
     json_object_set_new(o, "seed", count(daemon->session.experiment.seed));

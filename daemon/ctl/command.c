@@ -189,6 +189,11 @@ static const struct rm_ctl_option trace_options[] = {
     END,
 };
 
+static const struct rm_ctl_option compare_options[] = {
+    {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
 static const struct rm_ctl_option report_options[] = {
     {"output", "FILE", "Writes the page there (-o; default report.html).", RM_COMPLETE_FILE, false},
     {"plots", "DIR",
@@ -405,6 +410,17 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .arguments = {{"RUN...", false, RM_COMPLETE_DIRECTORY}},
      .options = report_options,
      .run = rm_ctl_report},
+    {.name = "compare",
+     .summary = "say how runs differ, and what that did to speed and score",
+     .text = "A RUN is a run's directory, an experiment's file (its latest run), or the name of a "
+             "running experiment; two or more, and the first is what the others are compared "
+             "with. Prints the settings, versions and hosts that differ; the rates as `explain` "
+             "measures them, their ratios and, on one host, the ratio that its model predicts "
+             "from the first run alone; the score at the last step that all runs have "
+             "reached; and the last evaluations.",
+     .arguments = {{"RUN...", false, RM_COMPLETE_DIRECTORY}},
+     .options = compare_options,
+     .run = rm_ctl_compare},
     {.name = "logs",
      .summary = "print the log of a run",
      .text = "Prints log.txt of the run's directory: the journal of the run, and what its workers "

@@ -112,6 +112,7 @@ int rm_ctl_play(const struct rm_ctl_arguments *given);
 int rm_ctl_watch(const struct rm_ctl_arguments *given);
 int rm_ctl_list(const struct rm_ctl_arguments *given);
 int rm_ctl_report(const struct rm_ctl_arguments *given);
+int rm_ctl_compare(const struct rm_ctl_arguments *given);
 /* A page about RM_CTL_REST_MAX runs at most, by their directories, files or names; its plots into
  * `plots` as well (NULL: not). */
 int rm_ctl_report_runs(const struct rm_ctl_arguments *given, const char *file, const char *plots,

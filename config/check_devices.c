@@ -44,6 +44,12 @@ static bool finite(experiment_t *e, char *text, size_t bytes)
                rm_check_finite_names[e->debug.check_finite], DEVICES(e));
 }
 
+static bool clip_maximum(experiment_t *e, char *text, size_t bytes)
+{
+    return SEVERAL(e) && e->algorithm.value_clip_maximum == RM_MAXIMUM_OF_MEANS &&
+           SAY("\"means\" works with one GPU only, but learner.devices is %u", DEVICES(e));
+}
+
 static bool observations(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && !ROLLOUT(e) && e->network.normalize_observations &&
@@ -77,6 +83,9 @@ static const struct rm_check rows[] = {
     {{"debug.check_finite", "learner.devices"},
      finite,
      "Checks for non-finite numbers need a single GPU."},
+    {{"algorithm.value_clip_maximum", "learner.devices"},
+     clip_maximum,
+     "The larger mean of a whole minibatch is known on one GPU only."},
     {{"network.normalize_observations", "learner.devices"},
      observations,
      "With replay, normalising observations needs a single GPU."},

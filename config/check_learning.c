@@ -172,6 +172,12 @@ static bool popart_algorithm(experiment_t *e, char *text, size_t bytes)
                rm_algorithm_names[e->algorithm.name]);
 }
 
+static bool maximum_clip(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.value_clip_maximum == RM_MAXIMUM_OF_MEANS && e->algorithm.value_clip == 0 &&
+           SAY("\"means\" is of clipped values, but algorithm.value_clip is 0, which clips none");
+}
+
 static bool rewards_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return e->algorithm.normalize_rewards && !rm_algorithm_traits(e->algorithm.name)->rollout &&
@@ -292,6 +298,9 @@ static const struct rm_check rows[] = {
     {{"algorithm.value_head", "algorithm.name"},
      popart_algorithm,
      "PopArt is for algorithms with a state value."},
+    {{"algorithm.value_clip_maximum", "algorithm.value_clip"},
+     maximum_clip,
+     "Values that are not clipped have one error."},
     {{"algorithm.normalize_rewards", "algorithm.name"},
      rewards_algorithm,
      "Rewards are normalised in rollouts."},

@@ -40,6 +40,7 @@ enum rm_algorithm {
 enum rm_normalise { RM_NORMALISE_OFF = 0, RM_NORMALISE_MINIBATCH, RM_NORMALISE_BATCH };
 enum rm_trunk { RM_TRUNK_SHARED = 0, RM_TRUNK_SEPARATE };
 enum rm_value_head_kind { RM_VALUE_PLAIN = 0, RM_VALUE_POPART };
+enum rm_value_clip_maximum { RM_MAXIMUM_OF_SAMPLES = 0, RM_MAXIMUM_OF_MEANS };
 enum rm_popart_deviation { RM_POPART_MOMENTS = 0, RM_POPART_AVERAGED };
 enum rm_priority_kind { RM_PRIORITY_UNIFORM = 0, RM_PRIORITY_PROPORTIONAL };
 enum rm_optimizer_kind {
@@ -333,6 +334,7 @@ struct rm_experiment {
         /* ppo, appo, vtrace */
         double gae_lambda;       /* also lambda of V-trace */
         double clip, value_clip; /* value_clip 0 = off */
+        enum rm_value_clip_maximum value_clip_maximum;
         double entropy_coefficient, value_coefficient;
         uint32_t epochs, minibatches;
         enum rm_normalise normalize_advantages;

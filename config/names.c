@@ -21,6 +21,7 @@ NAMES(rm_bound_names, RM_BOUND_TANH + 1, "auto", "clip", "tanh");
 NAMES(rm_combine_names, RM_COMBINE_COUNT, "concat", "tokens");
 NAMES(rm_trunk_names, RM_TRUNK_SEPARATE + 1, "shared", "separate");
 NAMES(rm_value_head_names, RM_VALUE_POPART + 1, "plain", "popart");
+NAMES(rm_value_clip_maximum_names, RM_MAXIMUM_OF_MEANS + 1, "samples", "means");
 NAMES(rm_popart_deviation_names, RM_POPART_AVERAGED + 1, "moments", "averaged");
 NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional");
 NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");

@@ -17,6 +17,7 @@ extern const char *const rm_bound_names[];
 extern const char *const rm_combine_names[];
 extern const char *const rm_trunk_names[];
 extern const char *const rm_value_head_names[];
+extern const char *const rm_value_clip_maximum_names[];
 extern const char *const rm_popart_deviation_names[];
 extern const char *const rm_priority_names[];
 extern const char *const rm_optimizer_names[];

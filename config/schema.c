@@ -304,6 +304,12 @@ const struct rm_key rm_keys[] = {
         "ppo, appo, vtrace: how far the value may go from that of the rollout, in units of the "
         "value "
         "head's output; 0: no clipping."),
+    ENUM("algorithm.value_clip_maximum", SAME, algorithm.value_clip_maximum,
+         rm_value_clip_maximum_names, RM_MAXIMUM_OF_SAMPLES,
+         "ppo, appo, vtrace: the error of the clipped value and that of the value, the larger "
+         "counts: of each one of the `samples` (Schulman's implementation), or of a minibatch's "
+         "two `means`, as in the original of the Goodhart grid; on the CPU `means` compute each "
+         "minibatch twice."),
     HOT("algorithm.entropy_coefficient", ANY, algorithm.entropy_coefficient, RM_KEY_F64, 0, 100, 0,
         "", RM_HOT_ENTROPY_COEFFICIENT, "ppo, appo, vtrace: weight of the policy's entropy."),
     F64("algorithm.value_coefficient", SAME, algorithm.value_coefficient, 0, 100, 0.5, "",

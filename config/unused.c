@@ -46,6 +46,7 @@ static const struct used {
     {"algorithm.gae_lambda", ROLLOUTS},
     {"algorithm.clip", CLIPPED},
     {"algorithm.value_clip", ROLLOUTS},
+    {"algorithm.value_clip_maximum", ROLLOUTS},
     {"algorithm.entropy_coefficient", ROLLOUTS},
     {"algorithm.value_coefficient", ROLLOUTS},
     {"algorithm.epochs", CLIPPED},

@@ -518,6 +518,7 @@ static struct rm_minibatch_loss loss_of(const struct rm_actor_critic *ac)
                  .value_clip = (float)e->algorithm.value_clip,
                  .value_coefficient = (float)e->algorithm.value_coefficient},
         .rows = ac->rows,
+        .of_means = e->algorithm.value_clip_maximum == RM_MAXIMUM_OF_MEANS,
         .value_coefficient = e->algorithm.value_coefficient,
         .weight = ac->weight,
         .part = ac->part,
@@ -541,6 +542,29 @@ static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out
     policies(ac)->loss(ac->u.backend, &loss, sums);
 }
 
+/* For rm_net_learn(): the sums of both errors of values, and a gradient of zeros. */
+static void put_errors(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                       double sums[RM_NET_SUMS])
+{
+    const struct rm_minibatch_loss loss = loss_of(self);
+    rm_policy_loss_add_errors(&loss.loss, first, rows, out, sums);
+    memset(d_out, 0, (size_t)rows * loss.loss.outputs * sizeof *d_out);
+}
+
+/* With value_clip_maximum "means" only the whole minibatch says which error counts. A device has
+ * the whole minibatch when it computes the loss; the CPU may have it in parts, so it goes over the
+ * minibatch once more. */
+static void find_error(struct rm_actor_critic *ac, const struct rm_net_input *in)
+{
+    const struct rm_minibatch_loss loss = loss_of(ac);
+    const struct rm_net_loss errors = {put_errors, ac};
+    double sums[RM_NET_SUMS];
+    if (!loss.of_means || ac->u.backend->device)
+        return;
+    rm_net_learn(ac->u.nets[0].online, ac->u.params, in, &errors, ac->u.grads, sums);
+    ac->there.passes->value_error = rm_larger_error(sums[0], sums[1]);
+}
+
 static void put_gradient(struct rm_updates *u, const struct rm_update *update)
 {
     struct rm_actor_critic *ac = rm_actor_critic_of(u);
@@ -559,6 +583,7 @@ static void put_gradient(struct rm_updates *u, const struct rm_update *update)
     rm_updates_draw_dropout(u, update, &in);
     rm_update_phase(update->clock, RM_PHASE_BACKWARD);
     rm_updates_prepare(u, true, false);
+    find_error(ac, &in);
     rm_updates_learn(u, &in, &loss, 0);
 }
 

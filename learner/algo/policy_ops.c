@@ -154,6 +154,7 @@ static void loss(struct rm_backend *b, const struct rm_minibatch_loss *l, double
     rows.advantage_scale = p->scale;
     rows.scale = 1.0f / (float)(p->batch ? p->batch : 1);
     rows.entropy_coefficient = (float)l->knobs->entropy_coefficient;
+    rows.value_error = l->of_means ? p->value_error : (uint32_t)RM_ERROR_LARGER;
     rm_policy_loss_rows(&rows, l->first, l->rows, l->out, l->d_out, sums + 1);
 }
 

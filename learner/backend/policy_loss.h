@@ -5,7 +5,9 @@
  *                        (Schulman 2017, eq. 7)
  *            vtrace:     -1/N sum A ln pi(a)    (Espeholt 2018, section 4.2)
  *   value    1/N sum 1/2 max((V - R)^2, (V_old + clip(V - V_old, +-value_clip) - R)^2);
- *            with value_clip 0: 1/N sum 1/2 (V - R)^2
+ *            with value_clip 0: 1/N sum 1/2 (V - R)^2;
+ *            with value_clip_maximum "means" the maximum is that of the two means over the
+ *            minibatch: only one of the two errors counts, in all of its samples
  *   entropy  1/N sum H(pi)
  *   loss = policy + value_coefficient value - entropy_coefficient entropy
  *
@@ -29,6 +31,13 @@ enum rm_policy_sum {
     RM_SUM_COUNT
 };
 
+/* The error of a value that counts. */
+enum rm_value_error {
+    RM_ERROR_LARGER = 0, /* of each sample */
+    RM_ERROR_FREE,       /* (V - R)^2 */
+    RM_ERROR_HELD,       /* that of the clipped value */
+};
+
 struct rm_policy_loss {
     struct rm_categorical distribution;
     struct rm_gaussian gaussian;
@@ -38,6 +47,8 @@ struct rm_policy_loss {
     float clip;       /* 0: plain policy gradient */
     float value_clip; /* 0: none */
     float value_coefficient, entropy_coefficient;
+    uint32_t value_error; /* enum rm_value_error */
+    uint32_t unused;
     /* Row i of the batch is row index[i] of these; NULL: row i. */
     const uint32_t *index;
     const int32_t *action;  /* (rows, words) */
@@ -48,6 +59,39 @@ struct rm_policy_loss {
     const float *value;     /* V_old */
     const float *valid;     /* 1: a sample; 0: none, without loss and gradient */
 };
+
+/* A value's error with its part of the loss, and what the other error would be. */
+struct rm_value_errors {
+    float free, held; /* squares */
+    float loss, slope;
+};
+
+RM_BOTH struct rm_value_errors rm_value_errors(float v, float target, float old, float value_clip,
+                                               uint32_t which)
+{
+    const float most = value_clip > 0 ? value_clip : INFINITY;
+    const float off = v - target, moved = v - old;
+    const float above = moved < -most ? -most : moved;
+    const float bounded = above > most ? most : above;
+    const bool within = bounded == moved;
+    const float held = within ? off : old + bounded - target;
+    struct rm_value_errors e = {off * off, held * held, 0, 0};
+    const bool free = which == RM_ERROR_LARGER ? e.free >= e.held : which == RM_ERROR_FREE;
+    e.loss = 0.5f * (free ? e.free : e.held);
+    e.slope = free || within ? off : 0;
+    return e;
+}
+
+/* Adds the squares of both errors over samples [first, first + rows), whose output is `out`, to
+ * sums[0], of the value, and sums[1], of the clipped value. */
+void rm_policy_loss_add_errors(const struct rm_policy_loss *loss, uint32_t first, uint32_t rows,
+                               const float *out, double sums[2]);
+
+/* Which error counts if it is the one with the larger sum; the value's if sums are equal. */
+RM_BOTH enum rm_value_error rm_larger_error(double free, double held)
+{
+    return held > free ? RM_ERROR_HELD : RM_ERROR_FREE;
+}
 
 /* The rows function of struct rm_net_loss; self is a struct rm_policy_loss. */
 void rm_policy_loss_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,

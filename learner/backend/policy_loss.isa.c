@@ -114,21 +114,6 @@ static void surrogate(struct samples *s)
 }
 
 /* The value's part, and its derivative by the value. */
-static void value_error(const float v[BLOCK_ROWS], const float target[BLOCK_ROWS],
-                        const float old[BLOCK_ROWS], float most, float *restrict loss,
-                        float *restrict d)
-{
-    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
-        const float off = v[k] - target[k], moved = v[k] - old[k];
-        const float above = moved < -most ? -most : moved;
-        const float bounded = above > most ? most : above;
-        const float held = bounded == moved ? off : old[k] + bounded - target[k];
-        const float free = off * off, other = held * held;
-        loss[k] = 0.5f * (free > other ? free : other);
-        d[k] = free >= other ? off : 0;
-    }
-}
-
 static void value_part(struct samples *s, const float *out, float *d_out)
 {
     const struct rm_policy_loss *p = s->loss;
@@ -140,7 +125,12 @@ static void value_part(struct samples *s, const float *out, float *d_out)
         target[k] = p->target[s->row[k]];
         old[k] = p->value[s->row[k]];
     }
-    value_error(v, target, old, p->value_clip > 0 ? p->value_clip : INFINITY, loss, d);
+    for (uint32_t k = 0; k < BLOCK_ROWS; k++) {
+        const struct rm_value_errors e =
+            rm_value_errors(v[k], target[k], old[k], p->value_clip, p->value_error);
+        loss[k] = e.loss;
+        d[k] = e.slope;
+    }
     add(s, RM_SUM_VALUE, loss);
     for (uint32_t k = 0; k < s->rows; k++)
         d_out[(size_t)k * p->outputs + at] = d[k] * factor * s->valid[k];

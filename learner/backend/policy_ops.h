@@ -35,8 +35,8 @@ struct rm_rollout_passes {
     float mean, scale;             /* of its advantages: (A - mean) * scale */
     float whole_mean, whole_scale; /* of the rollout's */
     uint32_t epochs;               /* passes with an order; after the last, updates do nothing */
-    uint32_t unused;
-    double seen; /* samples of all minibatches, including skipped ones */
+    uint32_t value_error;          /* of the current minibatch, with of_means */
+    double seen;                   /* samples of all minibatches, including skipped ones */
     double pass_kl, pass_samples;
     double kl; /* of the last whole pass, a mean */
     double explained_variance;
@@ -135,7 +135,10 @@ struct rm_minibatch_take {
  * knobs have them. */
 struct rm_minibatch_loss {
     struct rm_policy_loss loss;
-    uint32_t first, rows;     /* of the batch; a device is given all */
+    uint32_t first, rows; /* of the batch; a device is given all */
+    uint32_t of_means;    /* the error that counts is passes->value_error, which on the CPU is
+                             set before, and which a device finds itself */
+    uint32_t unused;
     double value_coefficient; /* loss.value_coefficient before it was rounded */
     const float *out;         /* (rows, outputs) */
     float *d_out;             /* (rows, outputs) */

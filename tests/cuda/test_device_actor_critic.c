@@ -46,6 +46,9 @@ static void ppo_is_the_cpus(void **state)
     (void)state;
     learn_alike("\"name\": \"ppo\", \"epochs\": 4, \"minibatches\": 4, \"value_clip\": 0.2",
                 RM_TEST_CORRIDOR_LAYERS, 7);
+    learn_alike("\"name\": \"ppo\", \"epochs\": 4, \"minibatches\": 4, \"value_clip\": 0.05,"
+                " \"value_clip_maximum\": \"means\"",
+                RM_TEST_CORRIDOR_LAYERS, 7);
     learn_alike("\"name\": \"ppo\", \"epochs\": 4, \"minibatches\": 4,"
                 " \"normalize_advantages\": \"batch\"",
                 RM_TEST_CORRIDOR_LAYERS ", \"trunk\": \"separate\"", 7);

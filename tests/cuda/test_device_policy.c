@@ -470,7 +470,7 @@ static struct rm_policy_loss sent_loss(const struct rm_policy_loss *l, uint32_t 
     return t;
 }
 
-static void check_loss(const struct kind *k, uint32_t number)
+static void check_loss(const struct kind *k, uint32_t number, bool of_means)
 {
     enum { ROWS = 200 };
     rng = rm_rng_at(1, RM_STREAM_TEST, 3, number);
@@ -490,7 +490,12 @@ static void check_loss(const struct kind *k, uint32_t number)
         .knobs = &knobs,
         .passes = &passes,
         .figures = &figures,
+        .of_means = of_means,
     };
+    double errors[2] = {0};
+    rm_policy_loss_add_errors(&here, 0, N, out, errors);
+    const enum rm_value_error larger = rm_larger_error(errors[0], errors[1]);
+    passes.value_error = larger;
     /* In two parts, as rm_net_learn() may have them. */
     struct rm_minibatch_loss part = whole;
     part.rows = N / 3;
@@ -510,6 +515,7 @@ static void check_loss(const struct kind *k, uint32_t number)
     there.d_out = on_device(NULL, all);
     there.part = on_device(NULL, sizeof(float) * RM_SUM_COUNT * N);
     there.knobs = on_device(&knobs, sizeof knobs);
+    passes.value_error = RM_ERROR_LARGER; /* the device finds it */
     there.passes = on_device(&passes, sizeof passes);
     there.figures = on_device(NULL, sizeof figures);
     there.figures = on_device(NULL, sizeof figures);
@@ -518,6 +524,8 @@ static void check_loss(const struct kind *k, uint32_t number)
     struct rm_update_figures fetched;
     fetch(seen_d, there.d_out, all);
     fetch(&fetched, there.figures, sizeof fetched);
+    fetch(&passes, there.passes, sizeof passes);
+    assert_int_equal(passes.value_error, of_means ? larger : RM_ERROR_LARGER);
     for (size_t i = 0; i < (size_t)N * here.outputs; i++)
         if (!(fabsf(seen_d[i] - d_out[i]) <= 1e-5f * (1e-3f + fabsf(d_out[i]))))
             fail_msg("gradient %zu: %.9g on the device, %.9g", i, (double)seen_d[i],
@@ -541,7 +549,8 @@ static void losses_are_the_cpus(void **state)
     (void)state;
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t draw = 0; draw < rm_test_effort(4, 1); draw++)
-            check_loss(&kinds[i], i * 4 + draw);
+            for (int means = 0; means <= (kinds[i].value_clip > 0); means++)
+                check_loss(&kinds[i], i * 4 + draw, means);
     rm_test_device_fine(device);
 }
 
@@ -600,7 +609,7 @@ static void order_changes_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         rm_test_emulated_order(orders[i]);
-        check_loss(&k, 77);
+        check_loss(&k, 77, false);
         if (i == 0)
             memcpy(first, seen_d, sizeof first);
         assert_memory_equal(seen_d, first, sizeof first);

@@ -29,6 +29,10 @@ static const struct rm_test_dump_sample samples[] = {
      "\"name\": \"ppo\", \"epochs\": 2, \"minibatches\": 2, \"value_head\": \"popart\","
      " \"popart_deviation\": \"averaged\", \"normalize_advantages\": \"off\"",
      RM_DUMP_TWO_LAYERS RM_DUMP_SEPARATE, "", "", ""},
+    {"ppo-means",
+     "\"name\": \"ppo\", \"epochs\": 3, \"minibatches\": 4, \"value_clip\": 0.05,"
+     " \"value_clip_maximum\": \"means\"",
+     RM_DUMP_TWO_LAYERS RM_DUMP_SHARED, "", "", ""},
     {"ppo-stopped",
      "\"name\": \"ppo\", \"epochs\": 6, \"minibatches\": 2, \"target_kl\": 0.24, \"clip\": 0.1",
      RM_DUMP_TWO_LAYERS RM_DUMP_SHARED, "", "", ""},

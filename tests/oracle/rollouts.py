@@ -159,7 +159,9 @@ class ActorCritic:
         if a["value_clip"] > 0:
             old = pick(self.z_old)
             held = old + (z - old).clamp(-a["value_clip"], a["value_clip"])
-            error = torch.max(error, (held - pick(self.z_target)) ** 2)
+            other = (held - pick(self.z_target)) ** 2
+            means = a["value_clip_maximum"] == "means"
+            error = torch.max(error.mean(), other.mean()) if means else torch.max(error, other)
         value = 0.5 * error.mean()
         loss = policy + a["value_coefficient"] * value - a["entropy_coefficient"] * entropy.mean()
         kl = (ratio - 1 - log_ratio).sum()

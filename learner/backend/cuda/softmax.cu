@@ -116,15 +116,11 @@ __device__ static void value_part(const struct rm_minibatch_loss *l, size_t i,
 {
     const struct rm_policy_loss *p = &l->loss;
     const size_t at = (i + 1) * p->outputs - 1;
-    const float most = p->value_clip > 0 ? p->value_clip : INFINITY;
-    const float v = l->out[at], target = p->target[s->row], old = p->value[s->row];
-    const float off = v - target, moved = v - old;
-    const float above = moved < -most ? -most : moved;
-    const float bounded = above > most ? most : above;
-    const float held = bounded == moved ? off : old + bounded - target;
-    const float free = off * off, other = held * held;
-    keep(l, i, RM_SUM_VALUE, 0.5f * (free > other ? free : other), s->weight);
-    l->d_out[at] = (free >= other ? off : 0) * (s->scale * p->value_coefficient) * s->weight;
+    const struct rm_value_errors e =
+        rm_value_errors(l->out[at], p->target[s->row], p->value[s->row], p->value_clip,
+                        l->of_means ? l->passes->value_error : (uint32_t)RM_ERROR_LARGER);
+    keep(l, i, RM_SUM_VALUE, e.loss, s->weight);
+    l->d_out[at] = e.slope * (s->scale * p->value_coefficient) * s->weight;
 }
 
 __device__ static void logits_part(const struct rm_minibatch_loss *l, size_t i,
@@ -209,10 +205,32 @@ __global__ static void sum_loss(struct rm_minibatch_loss l)
         end_loss(&l, sums);
 }
 
+/* One block: the larger of the two means of all samples' errors. */
+__global__ static void choose_error(struct rm_minibatch_loss l)
+{
+    __shared__ double room[RM_WARP];
+    const struct rm_policy_loss *p = &l.loss;
+    double free = 0, held = 0;
+    for (size_t i = threadIdx.x; i < l.rows; i += RM_SUM_THREADS) {
+        const size_t row = p->index ? p->index[i] : i;
+        const struct rm_value_errors e =
+            rm_value_errors(l.out[(i + 1) * p->outputs - 1], p->target[row], p->value[row],
+                            p->value_clip, RM_ERROR_LARGER);
+        free += (double)(e.free * l.weight[i]);
+        held += (double)(e.held * l.weight[i]);
+    }
+    free = rm_block_sum(free, room);
+    held = rm_block_sum(held, room);
+    if (threadIdx.x == 0)
+        l.passes->value_error = rm_larger_error(free, held);
+}
+
 void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     (void)sums;
+    if (loss->of_means)
+        RM_RUN(c, choose_error, 1, RM_SUM_THREADS, *loss);
     RM_RUN(c, rows_of_loss, rm_cuda_blocks(c, loss->rows, ROW_THREADS), ROW_THREADS, *loss);
     RM_RUN(c, sum_loss, 1, RM_SUM_THREADS, *loss);
 }

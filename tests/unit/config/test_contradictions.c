@@ -141,6 +141,11 @@ static const struct rm_refusal cases[] = {
      {"policy.map: algorithm.form sorrel-seq has a ring per agent"}},
     {WITH("\"algorithm\": {\"value_head\": \"popart\"}"),
      {"algorithm.value_head: popart is for the state value", "algorithm.name is dqn"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\", \"value_clip_maximum\": \"means\"}"),
+     {"algorithm.value_clip_maximum: \"means\" is of clipped values", "algorithm.value_clip is 0"}},
+    {WITH("\"algorithm\": {\"name\": \"ppo\", \"value_clip\": 0.2, \"value_clip_maximum\": "
+          "\"means\"}, \"learner\": {\"devices\": 2}"),
+     {"algorithm.value_clip_maximum: \"means\" works with one GPU only", "learner.devices is 2"}},
     /* --- worlds on a device --- */
     {WITH("\"actor\": {\"device\": \"cuda\"}"), {"actor.device: \"cuda\"", "\"ppo\""}},
     {WITH("\"actor\": {\"device\": \"gpu\"}"), {"actor.device: \"gpu\" is not one of cpu, cuda"}},

@@ -47,7 +47,7 @@ static const char full[] =
     "8,"
     "   \"target_quantiles\": 9, \"kappa\": 0.5,"
     "   \"target\": {\"update\": \"hard\", \"tau\": 0.25, \"interval\": 123}, \"gae_lambda\": 0.9, "
-    "\"clip\": 0.1, \"value_clip\": 0.2,"
+    "\"clip\": 0.1, \"value_clip\": 0.2, \"value_clip_maximum\": \"means\","
     "   \"entropy_coefficient\": 0.01, \"value_coefficient\": 1, \"epochs\": 2, \"minibatches\": 8,"
     "   \"normalize_advantages\": \"batch\", \"target_kl\": 0.02, \"rho_max\": 2, \"c_max\": 2,"
     "   \"normalize_rewards\": false, \"reward_clip\": 5, \"value_head\": \"plain\","

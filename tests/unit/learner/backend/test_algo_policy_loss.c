@@ -237,6 +237,71 @@ static void plain_policy_gradient(void **state)
     assert_true(p.sums[RM_SUM_CLIPPED] == 0);
 }
 
+/* Three values by hand, and what they are when held within .2 of the old ones: first the held ones
+ * have the larger mean error, then the free ones. */
+static void errors_of_values(void **state)
+{
+    static const struct {
+        float v[3], old[3], target[3], free[3], held[3];
+        enum rm_value_error larger;    /* of the sums */
+        float slope_each[3], slope[3]; /* with the maximum of samples and of means */
+        float loss_each, loss;         /* sums */
+    } cases[] = {
+        {{1, .5f, 0},
+         {0, .5f, .5f},
+         {1, .1f, .4f},
+         {0, .16f, .16f},
+         {.64f, .16f, .01f},
+         RM_ERROR_HELD,
+         {0, .4f, -.4f},
+         {0, .4f, 0},
+         .48f,
+         .405f},
+        {{1, 2, -1},
+         {0, 1, -.5f},
+         {.9f, 0, .5f},
+         {.01f, 4, 2.25f},
+         {.49f, 1.44f, 1.44f},
+         RM_ERROR_FREE,
+         {0, 2, -1.5f},
+         {.1f, 2, -1.5f},
+         3.37f,
+         3.13f},
+    };
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const uint32_t one = 2;
+        double sums[2] = {0};
+        make(14, &one, 1, false);
+        p.loss.value_clip = .2f;
+        p.loss.value_coefficient = p.loss.scale = 1;
+        p.loss.index = NULL;
+        for (uint32_t i = 0; i < 3; i++) {
+            p.out[3 * i + 2] = cases[c].v[i];
+            p.value[i] = cases[c].old[i];
+            p.target[i] = cases[c].target[i];
+            p.valid[i] = 1;
+            const struct rm_value_errors e = rm_value_errors(cases[c].v[i], p.target[i], p.value[i],
+                                                             p.loss.value_clip, RM_ERROR_LARGER);
+            near((double)e.free, (double)cases[c].free[i]);
+            near((double)e.held, (double)cases[c].held[i]);
+        }
+        rm_policy_loss_add_errors(&p.loss, 0, 1, p.out, sums);
+        rm_policy_loss_add_errors(&p.loss, 1, 2, p.out + 3, sums);
+        assert_int_equal(rm_larger_error(sums[0], sums[1]), cases[c].larger);
+        for (int means = 0; means < 2; means++) {
+            memset(p.sums, 0, sizeof p.sums);
+            p.loss.value_error = means ? cases[c].larger : RM_ERROR_LARGER;
+            rm_policy_loss_rows(&p.loss, 0, 3, p.out, p.d_out, p.sums);
+            near(p.sums[RM_SUM_VALUE], (double)(means ? cases[c].loss : cases[c].loss_each));
+            for (uint32_t i = 0; i < 3; i++)
+                near((double)p.d_out[3 * i + 2],
+                     (double)(means ? cases[c].slope[i] : cases[c].slope_each[i]));
+        }
+    }
+    assert_int_equal(rm_larger_error(1, 1), RM_ERROR_FREE);
+}
+
 /* Nothing moved yet: ratios are 1, nothing is clipped, and the gradient is that of -A ln pi. */
 static void the_policy_that_acted(void **state)
 {
@@ -314,7 +379,7 @@ int main(void)
         cmocka_unit_test(several_choices),           cmocka_unit_test(real_numbers),
         cmocka_unit_test(plain_policy_gradient),     cmocka_unit_test(the_policy_that_acted),
         cmocka_unit_test(parts_do_not_matter),       cmocka_unit_test(extreme_logits),
-        cmocka_unit_test(all_levels_agree),
+        cmocka_unit_test(all_levels_agree),          cmocka_unit_test(errors_of_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,17 +62,10 @@ static void own_tile(void *work, uint32_t index)
 {
     const struct graph_work *w = work;
     const struct rm_graph_sample s = rm_graph_sample(w->g, index);
-    const uint32_t own = rm_graph_own(w->g, &s);
-    const size_t row = ((size_t)s.first + own) * w->n, one = (size_t)index * w->n;
-    if (w->dx) {
-        memset(w->dx + (size_t)s.first * w->n, 0, (size_t)s.nodes * w->n * sizeof *w->dx);
-        if (own < s.nodes)
-            memcpy(w->dx + row, w->dy + one, w->n * sizeof *w->dx);
-    } else if (own < s.nodes) {
-        memcpy(w->y + one, w->x + row, w->n * sizeof *w->y);
-    } else {
-        memset(w->y + one, 0, w->n * sizeof *w->y);
-    }
+    if (!w->dx)
+        rm_graph_pick(w->g, &s, w->x, w->n, 0, w->n, w->y);
+    for (uint32_t node = 0; w->dx && node < s.nodes; node++)
+        rm_graph_pick_back(w->g, &s, node, w->dy, w->n, 0, w->n, w->dx);
 }
 
 void rm_cpu_graph_own(struct rm_backend *b, const struct rm_graph *g, const float *x, uint32_t n,

@@ -253,7 +253,6 @@ struct rm_net_workspace {
      * row r is token slots[r] of its state. (max_batch + 1), (max_batch * its tokens); a device's
      * there. */
     uint32_t *spans[RM_TOKEN_SETS_MAX], *slots[RM_TOKEN_SETS_MAX];
-    float *part;   /* training: gradients of a product's part of the rows */
     float **owned; /* every allocation */
     size_t owned_count, floats;
 };
@@ -433,8 +432,6 @@ void rm_net_product_ready(const struct rm_pass *p, const struct rm_net_product *
 void rm_net_product_forward(const struct rm_pass *p, const struct rm_net_product *m,
                             const struct rm_net_product_buffers *b, const float *x, size_t rows,
                             enum rm_activation act, float *y);
-/* Floats of rm_net_workspace.part that this product needs. */
-size_t rm_net_product_part_floats(const struct rm_net_product *m);
 /* For a product without noise: adds the gradients of some rows to those of weights and, if
  * `biases`, of biases; writes dx unless NULL. Only if the backend has linear_dw_add(). */
 void rm_net_product_backward_more(const struct rm_pass *p, const struct rm_net_product *m,

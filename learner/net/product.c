@@ -2,29 +2,6 @@
  * layers (Fortunato et al., 2018). */
 #include "learner/net/parts.h"
 
-#include <string.h>
-
-/* If only the observations determine the number of rows, gradients of weights are computed over
- * parts of so many rows, the last filled up with zeros, so that a backend can prepare for every
- * number. */
-static const uint32_t part_rows[] = {256, 128, 64, 32};
-#define PARTS (sizeof part_rows / sizeof part_rows[0])
-
-size_t rm_net_product_part_floats(const struct rm_net_product *m)
-{
-    size_t row = (size_t)m->in + m->out;
-    return (size_t)m->in * m->out + m->out + part_rows[PARTS - 1] * row;
-}
-
-static bool reserve(struct rm_net_workspace *w, uint32_t rows, const struct rm_net_product *m)
-{
-    const struct rm_backend_ops *ops = w->backend->ops;
-    for (size_t i = 0; i < PARTS && w->training && rm_rows_vary(w); i++)
-        if (ops->reserve(w->backend, part_rows[i], m->in, m->out, true))
-            return false;
-    return ops->reserve(w->backend, rows, m->in, m->out, w->training) == 0;
-}
-
 bool rm_net_product_buffers(struct rm_net_workspace *w, const struct rm_net_product *m, size_t rows,
                             struct rm_net_product_buffers *b)
 {
@@ -39,7 +16,8 @@ bool rm_net_product_buffers(struct rm_net_workspace *w, const struct rm_net_prod
            rm_workspace_want(w, noisy && packed, &b->noisy_packed, packed) &&
            rm_workspace_want(w, packed_dx > 0, &b->packed_dx, packed_dx) &&
            rm_workspace_want(w, factorised, &b->eps_w, weights) &&
-           rm_workspace_want(w, factorised, &b->eps_b, m->out) && reserve(w, (uint32_t)rows, m);
+           rm_workspace_want(w, factorised, &b->eps_b, m->out) &&
+           ops->reserve(w->backend, (uint32_t)rows, m->in, m->out, w->training) == 0;
 }
 
 /* Sets the packed weights and the bias of this pass, with or without noise. */
@@ -111,39 +89,6 @@ static void sigma_gradients(const struct rm_pass *p, const struct rm_net_product
     }
 }
 
-static void weight_gradient(const struct rm_pass *p, const struct rm_net_product *m, const float *x,
-                            const float *dy, size_t rows)
-{
-    const struct rm_backend_ops *ops = p->ops;
-    float *dw = p->grads + m->weight, *db = p->grads + m->bias;
-    size_t weights = (size_t)m->in * m->out;
-    if (!rm_rows_vary(p->w)) {
-        ops->linear_dw(p->b, dy, x, (uint32_t)rows, m->in, m->out, dw, db);
-        return;
-    }
-    float *part = p->w->part, *part_b = part + weights, *last_x = part_b + m->out;
-    float *last_dy = last_x + (size_t)part_rows[PARTS - 1] * m->in;
-    ops->fill(p->b, 0.0f, weights, dw);
-    ops->fill(p->b, 0.0f, m->out, db);
-    for (size_t i = 0; rows; i += i + 1 < PARTS)
-        while (rows >= part_rows[i] || (rows && i + 1 == PARTS)) {
-            size_t n = rows < part_rows[i] ? rows : part_rows[i];
-            if (n < part_rows[i]) {
-                ops->fill(p->b, 0.0f, (size_t)part_rows[i] * ((size_t)m->in + m->out), last_x);
-                memcpy(last_x, x, n * m->in * sizeof *x);
-                memcpy(last_dy, dy, n * m->out * sizeof *dy);
-                x = last_x;
-                dy = last_dy;
-            }
-            ops->linear_dw(p->b, dy, x, part_rows[i], m->in, m->out, part, part_b);
-            ops->add(p->b, dw, part, weights, dw);
-            ops->add(p->b, db, part_b, m->out, db);
-            rows -= n;
-            x += n * m->in;
-            dy += n * m->out;
-        }
-}
-
 void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_product *m,
                              struct rm_net_product_buffers *b, const float *x, const float *dy,
                              size_t rows, float *dx)
@@ -161,7 +106,8 @@ void rm_net_product_backward(const struct rm_pass *p, const struct rm_net_produc
             p->ops->compact_linear_dx(p->b, dy, p->params + m->weight, &images, m->out, dx);
         return;
     }
-    weight_gradient(p, m, x, dy, rows);
+    p->ops->linear_dw(p->b, dy, x, (uint32_t)rows, m->in, m->out, p->grads + m->weight,
+                      p->grads + m->bias);
     if (m->noisy)
         sigma_gradients(p, m, b);
     if (dx)

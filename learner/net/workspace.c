@@ -219,23 +219,13 @@ static bool take_set(struct rm_net_workspace *w, uint32_t k)
     return w->spans[k] && w->slots[k];
 }
 
-/* Allocates buffers for padding. Gradients of products are computed over parts of the rows
- * there. */
+/* Allocates buffers for padding. */
 static bool take_spans(struct rm_net_workspace *w)
 {
-    const struct rm_net *net = w->net;
-    size_t part = 0;
-    for (uint32_t k = 0; k < net->set_count; k++)
+    for (uint32_t k = 0; k < w->net->set_count; k++)
         if (!take_set(w, k))
             return false;
-    if (!rm_rows_vary(w))
-        return true;
-    for (uint32_t i = 0; i < net->step_count; i++)
-        for (uint32_t j = 0; j < net->steps[i].product_count; j++) {
-            size_t floats = rm_net_product_part_floats(&net->steps[i].product[j]);
-            part = floats > part ? floats : part;
-        }
-    return rm_workspace_want(w, w->training, &w->part, part);
+    return true;
 }
 
 static bool take_all(struct rm_net_workspace *w)

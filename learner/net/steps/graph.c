@@ -151,6 +151,10 @@ const struct rm_step_ops rm_own_node_step = {
 
 /* --- attention ------------------------------------------------------------------------------- */
 
+/* Rows of a group of states in the backward pass; one state may have more. Sums of gradients depend
+ * on the groups, so these do not depend on the number of threads. */
+enum { GROUP_ROWS = 512 };
+
 enum product { QKV_PRODUCT, OUT_PRODUCT };
 enum kept { QKV, O, STATS, D_QKV, D_O, D_SOURCE, D_SCORE };
 
@@ -163,12 +167,14 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
 {
     const size_t rows = rm_workspace_rows_held(w, s, &s->in), units = units_of(s);
     const size_t heads = s->layer.heads;
+    const size_t least = s->in.tokens > GROUP_ROWS ? s->in.tokens : GROUP_ROWS;
+    const size_t back = rm_on_device(w) || rows < least ? rows : least;
     return rm_workspace_want(w, true, &b->kept[QKV], rows * 3 * units) &&
            rm_workspace_want(w, true, &b->kept[O], rows * units) &&
            rm_workspace_want(w, true, &b->kept[STATS], rows * heads * RM_GRAPH_STATS) &&
-           rm_workspace_want(w, w->training, &b->kept[D_QKV], rows * 3 * units) &&
-           rm_workspace_want(w, w->training, &b->kept[D_O], rows * units) &&
-           rm_workspace_want(w, w->training, &b->kept[D_SOURCE], rows * heads) &&
+           rm_workspace_want(w, w->training, &b->kept[D_QKV], back * 3 * units) &&
+           rm_workspace_want(w, w->training, &b->kept[D_O], back * units) &&
+           rm_workspace_want(w, w->training, &b->kept[D_SOURCE], back * heads) &&
            rm_workspace_want(w, w->training, &b->kept[D_SCORE], w->max_batch * 2 * units);
 }
 
@@ -193,19 +199,47 @@ static void attend(const struct rm_pass *p, const struct rm_step *s, const struc
                            rows->y);
 }
 
-static void attend_back(const struct rm_pass *p, const struct rm_step *s,
-                        const struct rm_rows *rows)
+/* The first states overwrite the gradients of weights, the others are added. */
+static void product_back(const struct rm_pass *p, const struct rm_net_product *m,
+                         struct rm_net_product_buffers *b, const float *x, const float *dy,
+                         size_t rows, float *dx)
+{
+    if (p->first == 0 || p->input->action_only)
+        rm_net_product_backward(p, m, b, x, dy, rows, dx);
+    else
+        rm_net_product_backward_more(p, m, b, x, dy, rows, true, dx);
+}
+
+static void attend_back_group(const struct rm_pass *p, const struct rm_step *s,
+                              const struct rm_rows *rows)
 {
     struct rm_step_buffers *b = rows->own;
     const struct rm_graph_attention a = attention_of(p, s);
-    const size_t n = rm_rows_of(p, &s->in), score = 2 * (size_t)a.units;
-    rm_net_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], b->kept[O],
-                            rows->dy, n, b->kept[D_O]);
-    p->ops->graph_attention_dx(p->b, &a, b->kept[QKV], b->kept[O], b->kept[STATS], b->kept[D_O],
-                               b->kept[D_SOURCE], b->kept[D_QKV], b->kept[D_SCORE]);
-    p->ops->sum_parts(p->b, b->kept[D_SCORE], p->states, score, score, p->grads + s->weight);
-    rm_net_product_backward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x,
-                            b->kept[D_QKV], n, rows->dx);
+    const size_t n = rm_rows_of(p, &s->in), at = rm_rows_before(p, &s->in);
+    const size_t width = at * s->in.features;
+    const float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
+    product_back(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, rows->dy + width, n,
+                 b->kept[D_O]);
+    p->ops->graph_attention_dx(p->b, &a, qkv, o, b->kept[STATS] + at * a.heads * RM_GRAPH_STATS,
+                               b->kept[D_O], b->kept[D_SOURCE], b->kept[D_QKV],
+                               b->kept[D_SCORE] + (size_t)p->first * 2 * a.units);
+    product_back(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x + width,
+                 b->kept[D_QKV], n, rows->dx ? rows->dx + width : NULL);
+}
+
+/* In groups of states, so that gradients between the two products stay in the cache. */
+static void attend_back(const struct rm_pass *p, const struct rm_step *s,
+                        const struct rm_rows *rows)
+{
+    const size_t score = 2 * (size_t)units_of(s);
+    struct rm_pass group = *p;
+    for (group.first = 0; group.first < p->states; group.first += group.states) {
+        if (!rm_on_device(p->w))
+            group.states = rm_spans_group(p->w, group.first, p->states, GROUP_ROWS);
+        attend_back_group(&group, s, rows);
+    }
+    p->ops->sum_parts(p->b, rows->own->kept[D_SCORE], p->states, score, score,
+                      p->grads + s->weight);
 }
 
 static void init(const struct rm_net *net, const struct rm_step *s, float *params,

@@ -435,8 +435,8 @@ static void on_connection(void *self, struct MHD_Connection *connection, void **
  * are in the list. Returns whether there are any. */
 static bool end_slow(struct server *server)
 {
-    const uint64_t now = rm_now_ns();
     pthread_mutex_lock(&server->lock);
+    const uint64_t now = rm_now_ns(); /* no connection of the list is younger */
     for (struct connection *c = server->connections; c; c = c->next)
         if (!c->asked && now - c->since_ns > RM_SERVER_TIME_S * RM_NS_PER_S)
             shutdown(c->fd, SHUT_RDWR);

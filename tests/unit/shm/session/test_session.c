@@ -4,6 +4,7 @@
 
 #include "actor/worlds/plan.h"
 #include "config/config.h"
+#include "learner/net/net.h"
 #include "shm/duty.h"
 
 #include <fcntl.h>
@@ -389,6 +390,29 @@ static void plan_counts_parameters(void **state)
     }
 }
 
+/* Of the platformer's attention over nodes, edges and tokens: what reads the graph. */
+static void graph_reader_has_its_parameters(void **state)
+{
+    static struct rm_experiment e;
+    static struct rm_plan plan;
+    const struct rm_net_tensor *tensors;
+    struct rm_error error = {""};
+    struct rm_net *net;
+    size_t count = 0;
+    (void)state;
+    assert_int_equal(rm_config_load(&e, "config/platformer-gat.json", NULL, 0, &error), 0);
+    assert_int_equal(rm_plan_make(&plan, &e, &error), 0);
+    assert_int_equal(rm_net_compile(&net, &e.network, &plan.policy[0].shape, &error), 0);
+    for (size_t i = rm_net_tensors(net, &tensors); i-- > 0;) {
+        size_t floats = !strncmp(tensors[i].name, "inputs.graph.", strlen("inputs.graph."));
+        for (uint32_t d = 0; d < tensors[i].dims; d++)
+            floats *= tensors[i].shape[d];
+        count += floats;
+    }
+    rm_net_destroy(net);
+    assert_int_equal(count, 239232);
+}
+
 /* Several choices a step need a policy that draws each; what learns values takes one. */
 static void plan_refuses_choices_of_values(void **state)
 {
@@ -479,6 +503,7 @@ int main(void)
         cmocka_unit_test(another_process_finds_the_priorities),
         cmocka_unit_test(plan_refuses_wrong_maps),
         cmocka_unit_test(plan_counts_parameters),
+        cmocka_unit_test(graph_reader_has_its_parameters),
         cmocka_unit_test(plan_refuses_choices_of_values),
         cmocka_unit_test(plan_refuses_what_learners_would_wait_for_in_vain),
     };

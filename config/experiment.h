@@ -326,6 +326,7 @@ struct rm_experiment {
         uint32_t quantiles;        /* QR-DQN: atoms; IQN: N of the online net */
         uint32_t target_quantiles; /* IQN: N' */
         double kappa;              /* Huber threshold */
+        double cql;                /* alpha of CQL(H)'s penalty, 0 = off */
         struct {
             enum rm_target_update update;
             double tau;        /* soft: per update */

@@ -285,6 +285,11 @@ const struct rm_key rm_keys[] = {
         "IQN: draws N' for the target network per update."),
     ABOVE("algorithm.kappa", SAME, algorithm.kappa, 0, 1e6, 1, "", RM_COLD,
           "Error at which the Huber loss changes from quadratic to linear."),
+    F64("algorithm.cql", SAME, algorithm.cql, 0, 1e6, 0, "",
+        "dqn, qr-dqn, iqn: weight of the penalty of CQL(H), which lowers the values of actions "
+        "that "
+        "are not in the data, for learning from a recording: ln of the sum of exp Q(s, a) over "
+        "legal actions, less Q(s, a) of the recorded one (Kumar 2020, eq. 4). 0: none."),
     ENUM(
         "algorithm.target.update", SAME, algorithm.target.update, rm_target_update_names,
         RM_TARGET_SOFT,

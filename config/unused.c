@@ -42,6 +42,7 @@ static const struct used {
     {"algorithm.quantiles", QUANTILES},
     {"algorithm.target_quantiles", BIT(IQN)},
     {"algorithm.kappa", VALUES},
+    {"algorithm.cql", BIT(DQN) | QUANTILES},
     {"algorithm.target", REPLAY},
     {"algorithm.gae_lambda", ROLLOUTS},
     {"algorithm.clip", CLIPPED},

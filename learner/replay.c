@@ -301,6 +301,8 @@ static const char *staged_because(const struct replay *r, struct rm_backend *bac
         return "sequences are made on the host";
     if (e->algorithm.name == RM_ALGORITHM_SAC && r->agent->has_mask)
         return "algorithm.name sac: the host has the legal actions of both states";
+    if (e->algorithm.cql > 0 && r->agent->has_mask)
+        return "algorithm.cql: the host has the legal actions of both states";
     if (r->plan->reals)
         return "real actions are copied on the host";
     if (e->network.normalize_observations)

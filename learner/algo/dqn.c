@@ -156,6 +156,8 @@ static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out
         .targets = t->target_quantiles,
         .tau = t->tau ? own_tau(t, t->quantiles) + (size_t)first * t->quantiles : NULL,
         .kappa = (float)t->u.experiment->algorithm.kappa,
+        .cql = (float)t->u.experiment->algorithm.cql,
+        .mask = batch->mask ? batch->mask + (size_t)first * t->actions : NULL,
         .mean_over_quantiles = rm_form_traits(t->u.experiment->algorithm.form)->mean_over_quantiles,
         .weight = batch->weight ? batch->weight + first : NULL,
         .error = batch->error ? batch->error + first : NULL,

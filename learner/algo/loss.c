@@ -71,13 +71,28 @@ static double quantile_huber_loss(const struct rm_value_loss *in, float *d_q)
     return loss / terms;
 }
 
+static double cql_penalty(const struct rm_value_loss *in, float *d_q)
+{
+    const struct rm_value_layout *layout = &in->layout;
+    double sum = 0;
+    for (uint32_t b = 0; b < in->batch; b++) {
+        const float weight = in->weight ? in->weight[b] : 1.0f;
+        const uint8_t *legal = in->mask ? in->mask + (size_t)b * layout->actions : NULL;
+        sum += (double)weight *
+               rm_cql(layout, in->q + b * layout->sample, legal, (uint32_t)in->action[b],
+                      in->cql * weight / (float)mean_over(in), d_q + b * layout->sample);
+    }
+    return (double)in->cql * sum / mean_over(in);
+}
+
 double rm_loss_rows(const struct rm_value_loss *in, float *d_q)
 {
     static double (*const losses[])(const struct rm_value_loss *in, float *d_q) = {
         [RM_LOSS_HUBER] = huber_loss,
         [RM_LOSS_QUANTILE_HUBER] = quantile_huber_loss,
     };
-    return losses[in->kind](in, d_q);
+    const double loss = losses[in->kind](in, d_q);
+    return in->cql > 0 ? loss + cql_penalty(in, d_q) : loss;
 }
 
 /* --- operations of the backend --------------------------------------------------------------- */

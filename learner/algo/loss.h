@@ -5,8 +5,9 @@
 #include "learner/algo/algo.h"
 
 /* These rows' part of the mean loss of the batch, by in->kind. Ignores in->d_q. d_q has the layout
- * and size of the network's output; the function writes the entries of the actions taken, and the
- * caller has zeroed the others.
+ * and size of the network's output; the function writes the entries of the actions taken, adds the
+ * gradient of CQL's penalty (rm_cql()) to all, if there is one, and the caller has zeroed the
+ * others.
  *
  * Huber loss with threshold kappa of y - q(s, a): u^2 / 2 where |u| <= kappa, else
  * kappa (|u| - kappa / 2). One quantile, one target.

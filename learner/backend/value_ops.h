@@ -6,6 +6,8 @@
 
 #include "learner/backend/device.h"
 
+#include <math.h>
+
 /* q(b, a, j) is base[b * sample + a * action + j * quantile]. */
 struct rm_value_layout {
     uint32_t actions, quantiles;
@@ -40,7 +42,9 @@ struct rm_value_loss {
     uint32_t targets;         /* Huber: 1 */
     const float *tau;         /* (batch, quantiles): fractions of q; Huber: NULL */
     float kappa;              /* Huber's threshold */
+    float cql;                /* weight of CQL(H)'s penalty; 0: none */
     bool mean_over_quantiles; /* mean over i too, where the papers sum (algorithm.form) */
+    const uint8_t *mask;      /* (batch, actions): legal in s, for the penalty; NULL: all */
     const float *weight;      /* (batch) of each sample's loss; NULL: all 1 */
     float *error;             /* (batch) out, may be NULL: |y - q| of a sample; with quantiles the
                                  mean over i and j of rho, unweighted */
@@ -76,6 +80,37 @@ RM_BOTH double rm_value_mean(const float *row, const struct rm_value_layout *lay
     for (uint32_t j = 0; j < layout->quantiles; j++)
         sum += (double)q[j * layout->quantile];
     return sum / layout->quantiles;
+}
+
+/* CQL(H)'s penalty of a sample (Kumar 2020, "Conservative Q-Learning for Offline Reinforcement
+ * Learning", eq. 4, first term): ln sum_a exp Q(s, a) - Q(s, action), over legal actions, all if
+ * none is, and with Q the mean over quantiles. Adds `scale` times its gradient to d_q, the sample's
+ * in the layout of q. */
+RM_BOTH double rm_cql(const struct rm_value_layout *layout, const float *q, const uint8_t *legal,
+                      uint32_t action, float scale, float *d_q)
+{
+    const double taken = rm_value_mean(q, layout, action);
+    double most = taken, sum = 0;
+    bool any = false;
+    for (uint32_t a = 0; legal && a < layout->actions; a++)
+        any |= legal[a] != 0;
+    for (uint32_t a = 0; a < layout->actions; a++) {
+        const double value = rm_value_mean(q, layout, a);
+        if ((!any || legal[a]) && value > most)
+            most = value;
+    }
+    for (uint32_t a = 0; a < layout->actions; a++)
+        if (!any || legal[a])
+            sum += exp(rm_value_mean(q, layout, a) - most);
+    for (uint32_t a = 0; a < layout->actions; a++) {
+        double share = a == action ? -1.0 : 0.0;
+        if (!any || legal[a])
+            share += exp(rm_value_mean(q, layout, a) - most) / sum;
+        for (uint32_t j = 0; j < layout->quantiles; j++)
+            d_q[a * layout->action + j * layout->quantile] +=
+                scale * (float)(share / layout->quantiles);
+    }
+    return most + log(sum) - taken;
 }
 
 /* Huber_kappa(u) = c (u - c / 2) with c = clamp(u, -kappa, kappa), and its derivative is c. Without

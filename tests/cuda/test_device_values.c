@@ -184,7 +184,8 @@ static struct seen lose(const struct shape *s, const struct drawn *d,
                        on_device(NULL, rows * 4),
                        on_device(NULL, n * 4),
                        on_device(NULL, 2 * rows * sizeof(double)),
-                       on_device(NULL, sizeof(struct rm_update_figures))};
+                       on_device(NULL, sizeof(struct rm_update_figures)),
+                       on_device(in->mask, in->mask ? rows * s->actions : 4)};
     const struct rm_value_loss loss = {
         .kind = s->name == RM_ALGORITHM_DQN ? RM_LOSS_HUBER : RM_LOSS_QUANTILE_HUBER,
         .batch = s->batch,
@@ -195,6 +196,8 @@ static struct seen lose(const struct shape *s, const struct drawn *d,
         .targets = s->targets,
         .tau = buffers[3],
         .kappa = in->kappa,
+        .cql = in->cql,
+        .mask = in->mask ? buffers[9] : NULL,
         .mean_over_quantiles = in->mean_over_quantiles,
         .weight = in->weight ? buffers[4] : NULL,
         .error = in->error ? buffers[5] : NULL,
@@ -215,14 +218,17 @@ static struct seen lose(const struct shape *s, const struct drawn *d,
     return seen;
 }
 
-static void check_loss(const struct shape *s, bool weighted, bool mean)
+static void check_loss(const struct shape *s, bool weighted, bool mean, float cql)
 {
     struct rm_rng rng = rm_rng_at(4, RM_STREAM_TEST, s->batch, weighted);
     const struct rm_algo *algo = rm_algo_of(s->name);
     struct drawn d = draw(s, &rng);
     const size_t rows = s->batch, n = rows * s->actions * s->quantiles;
     float *d_q = calloc(n, sizeof *d_q), *error = calloc(rows, sizeof *error);
-    assert_true(d_q && error);
+    uint8_t *mask = calloc(rows, s->actions);
+    assert_true(d_q && error && mask);
+    for (size_t i = 0; i < rows * s->actions; i++)
+        mask[i] = rm_rng_below(&rng, 3) == 0;
     const struct rm_value_loss in = {
         .kind = algo->loss,
         .batch = s->batch,
@@ -233,6 +239,8 @@ static void check_loss(const struct shape *s, bool weighted, bool mean)
         .targets = s->targets,
         .tau = d.tau,
         .kappa = 0.7f,
+        .cql = cql,
+        .mask = weighted ? mask : NULL,
         .mean_over_quantiles = mean,
         .weight = weighted ? d.weight : NULL,
         .error = weighted ? error : NULL,
@@ -249,6 +257,7 @@ static void check_loss(const struct shape *s, bool weighted, bool mean)
     free(seen.error);
     free(d_q);
     free(error);
+    free(mask);
     release(&d);
 }
 
@@ -257,7 +266,8 @@ static void losses_are_the_cpus(void **state)
     (void)state;
     for (size_t i = 0; i < SHAPES; i++)
         for (int kind = 0; kind < 4; kind++)
-            check_loss(&shapes[i], kind & 1, kind & 2);
+            for (int cql = 0; cql < 2; cql++)
+                check_loss(&shapes[i], kind & 1, kind & 2, 0.6f * (float)cql);
 }
 
 /* The same to the bit whatever order threads and blocks run in. */

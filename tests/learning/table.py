@@ -17,7 +17,7 @@ def rows(path=TABLE):
     found = []
     for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         row = {"set": [], "episodes": 100, "never": False, "long": False, "first": FIRST, "seeds": {}, "packages": [],
-               **row}
+               "recording": None, **row}
         counts = row["seeds"]
         row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT[mode])) for mode in MODES}
         found.append(row)
@@ -27,7 +27,8 @@ def rows(path=TABLE):
 def key(row):
     """Names what a run was of: another experiment file, or other settings, is another key."""
     text = pathlib.Path(row["experiment"]).read_text(encoding="utf-8")
-    return hashlib.sha256("\n".join([text, *row["set"], str(row["episodes"])]).encode()).hexdigest()[:12]
+    made = [row["recording"]["experiment"], *row["recording"]["set"]] if row["recording"] else []
+    return hashlib.sha256("\n".join([text, *row["set"], str(row["episodes"]), *made]).encode()).hexdigest()[:12]
 
 
 def last_two(run):

@@ -63,6 +63,10 @@ class Replay:
             y = there.gather(2, chosen[:, None, None].expand(-1, there.shape[1], 1))[..., 0]
             y = self.ret[:, None] + self.discount[:, None] * y
         q, tau = self.quantiles(self.net, self.obs, u, 2)
+        legal = torch.where(self.mask.sum(-1, keepdim=True) > 0, self.mask, torch.ones_like(self.mask))
+        means = q.mean(1)
+        penalty = (torch.logsumexp(means.masked_fill(legal == 0, -math.inf), 1) -
+                   means.gather(1, self.action[:, None])[:, 0])
         q = q.gather(2, self.action[:, None, None].expand(-1, q.shape[1], 1))[..., 0]
         d = y[:, None, :] - q[:, :, None]
         kappa = self.a["kappa"]
@@ -72,7 +76,7 @@ class Replay:
         else:
             rho = (tau[:, :, None] - (d < 0).double()).abs() * huber(d, kappa) / kappa
             each, error = rho.mean(2).sum(1), rho.mean((1, 2))
-        loss = (self.weight * each).mean()
+        loss = (self.weight * (each + self.a["cql"] * penalty)).mean()
         norm = self.adam.step(loss)
         self.normaliser.add(self.obs, self.net)
         self.target.follow(self.net, target_part(self.a, u))

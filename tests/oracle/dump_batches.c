@@ -19,6 +19,10 @@ static const struct rm_test_dump_sample samples[] = {
      RM_DUMP_TWO_LAYERS ", \"normalize_observations\": true", "", "", ""},
     {"qr-dqn", "\"name\": \"qr-dqn\", \"double_q\": true, \"quantiles\": 7" HARD,
      RM_DUMP_TWO_LAYERS RM_DUMP_DUELING, "", "", PRIOR},
+    {"dqn-cql", "\"name\": \"dqn\", \"cql\": 0.8" SOFT, RM_DUMP_TWO_LAYERS RM_DUMP_DUELING, "", "",
+     PRIOR},
+    {"qr-dqn-cql", "\"name\": \"qr-dqn\", \"quantiles\": 7, \"cql\": 0.5" HARD, RM_DUMP_TWO_LAYERS,
+     "", "", ""},
     {"iqn",
      "\"name\": \"iqn\", \"double_q\": true, \"quantiles\": 6, \"target_quantiles\": 5,"
      " \"kappa\": 0.7" SOFT,

@@ -150,6 +150,22 @@ static __global__ void quantile_rows(struct rm_value_loss in, float scale)
             (float)(own / ((double)in.targets * in.layout.quantiles * (double)in.kappa));
 }
 
+/* A thread per row: adds the penalty, and its gradient, to what is there. `terms`: a row's share of
+ * the total is its loss over so many. */
+static __global__ void cql_rows(struct rm_value_loss in, double terms)
+{
+    const uint32_t row = blockIdx.x * THREADS + threadIdx.x;
+    if (row >= in.batch)
+        return;
+    const float weight = in.weight ? in.weight[row] : 1.0f;
+    const uint8_t *legal = in.mask ? in.mask + (size_t)row * in.layout.actions : NULL;
+    const size_t at = row * in.layout.sample;
+    const double penalty =
+        rm_cql(&in.layout, in.q + at, legal, (uint32_t)in.action[row],
+               in.cql * weight * (rm_figures_scale(in.figures) / (float)in.batch), in.d_q + at);
+    in.partials[row] += (double)(in.cql * weight) * penalty * (terms / in.batch);
+}
+
 /* One block: adds up the loss over rows. */
 static __global__ void loss_total(struct rm_value_loss in, double terms)
 {
@@ -179,6 +195,8 @@ static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *)
         RM_RUN_SHARED(c, quantile_rows, in->batch, threads_for(in->layout.quantiles),
                       RM_BLOCK_SUM_BYTES + in->targets * sizeof(float), *in, (float)(1.0 / terms));
     }
+    if (in->cql > 0.0f)
+        RM_RUN(c, cql_rows, (in->batch + THREADS - 1) / THREADS, THREADS, *in, terms);
     RM_RUN_SHARED(c, loss_total, 1, 256, RM_BLOCK_SUM_BYTES, *in, terms);
 }
 

@@ -45,7 +45,7 @@ static const char full[] =
     "   \"wake\": \"event\", \"poll_us\": 10},"
     " \"algorithm\": {\"name\": \"iqn\", \"form\": \"paper\", \"double_q\": false, \"quantiles\": "
     "8,"
-    "   \"target_quantiles\": 9, \"kappa\": 0.5,"
+    "   \"target_quantiles\": 9, \"kappa\": 0.5, \"cql\": 0.25,"
     "   \"target\": {\"update\": \"hard\", \"tau\": 0.25, \"interval\": 123}, \"gae_lambda\": 0.9, "
     "\"clip\": 0.1, \"value_clip\": 0.2, \"value_clip_maximum\": \"means\","
     "   \"entropy_coefficient\": 0.01, \"value_coefficient\": 1, \"epochs\": 2, \"minibatches\": 8,"

@@ -20,9 +20,29 @@ static double huber(double u, double kappa)
     return fabs(u) <= kappa ? u * u / 2 : kappa * (fabs(u) - kappa / 2);
 }
 
+/* ln sum_a exp Q(s, a) - Q(s, action) */
+static double slow_penalty(const struct rm_value_loss *in, const double *q, uint32_t b)
+{
+    double sum = 0, taken = 0;
+    for (uint32_t a = 0; a < in->layout.actions; a++) {
+        double mean = 0;
+        for (uint32_t i = 0; i < in->layout.quantiles; i++)
+            mean += q[b * in->layout.sample + a * in->layout.action + i * in->layout.quantile] /
+                    in->layout.quantiles;
+        if (!in->mask || in->mask[b * in->layout.actions + a])
+            sum += exp(mean);
+        if (a == (uint32_t)in->action[b])
+            taken = mean;
+    }
+    return log(sum) - taken;
+}
+
 static double slow_loss(enum rm_algorithm name, const struct rm_value_loss *in, const double *q)
 {
     double total = 0;
+    for (uint32_t b = 0; in->cql > 0 && b < in->batch; b++)
+        total += (double)in->cql * (in->weight ? (double)in->weight[b] : 1) *
+                 slow_penalty(in, q, b) / in->batch;
     for (uint32_t b = 0; b < in->batch; b++)
         for (uint32_t i = 0; i < in->layout.quantiles; i++)
             for (uint32_t j = 0; j < in->targets; j++) {
@@ -51,6 +71,7 @@ struct problem {
     float q[MOST], target[MOST], tau[MOST], d_q[MOST], weight[64], error[64];
     double wide[MOST];
     int32_t action[64];
+    uint8_t mask[256];
 };
 
 static void make(struct problem *p, enum rm_algorithm name, uint32_t batch, uint32_t actions,
@@ -86,6 +107,15 @@ static void make(struct problem *p, enum rm_algorithm name, uint32_t batch, uint
     if (number % 2) /* every other case has importance weights */
         p->in.weight = p->weight;
     p->in.error = p->error;
+    if (number % 3 == 0) /* and some have the penalty, of all actions or of legal ones */
+        return;
+    p->in.cql = 0.3f * (float)number;
+    for (uint32_t i = 0; i < batch * actions; i++)
+        p->mask[i] = rm_rng_below(&rng, 2) == 0;
+    for (uint32_t i = 0; i < batch; i++)
+        p->mask[i * actions + (uint32_t)p->action[i]] = 1;
+    if (number % 4)
+        p->in.mask = p->mask;
 }
 
 static const struct {
@@ -156,6 +186,7 @@ static void errors_are_those_of_each_sample(void **state)
                 only[b] = (float)p.in.batch / (cases[c].mean ? 1.0f : (float)cases[c].quantiles);
                 struct rm_value_loss in = p.in;
                 in.weight = only;
+                in.cql = 0;
                 want = slow_loss(cases[c].name, &in, p.wide);
             }
             assert_true(fabs((double)p.error[b] - want) <= 1e-5 * want + 1e-6);

@@ -263,6 +263,7 @@ static void bench_w3(void)
         {"learner.device=cuda:0"},
         {"learner.compute=bf16"},
         {"algorithm.minibatches=1"},
+        {"optimizer.schedule.kind=constant"},
         {"run.steps=0"},
         {short_of_time ? "actor.worlds=2" : "actor.worlds=192"},
         {short_of_time ? "rollout.steps=4" : "rollout.steps=128"},

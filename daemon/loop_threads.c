@@ -1,4 +1,4 @@
-#include "daemon/pool.h"
+#include "daemon/loop_threads.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -58,7 +58,7 @@ static void nothing(uv_work_t *work)
     (void)work;
 }
 
-int rm_pool_start(uv_loop_t *loop, unsigned more, struct rm_error *error)
+int rm_loop_threads_start(uv_loop_t *loop, unsigned more, struct rm_error *error)
 {
     static uv_work_t first;
     const unsigned count = pool_size() + more;

@@ -1,8 +1,8 @@
-/* cgroup: groups of their own for processes that step worlds, with limits of memory and of
- * processes, where the host lets the daemon make them: control groups of version 2, this daemon's
- * delegated to it with both controllers (Delegate= of its unit), and no other process in it. The
- * daemon moves into a group below its own, for a group with members cannot have limited ones beside
- * them. */
+/* cgroup: control groups of processes that step worlds, with limits of memory and of processes. The
+ * host must have control groups of version 2. The daemon's own group must be delegated to it with
+ * both controllers (Delegate= of its unit), and no other process may be in it. The daemon moves
+ * into a group below its own, because a group that has processes cannot have groups with limits
+ * below it. */
 #ifndef RM_DAEMON_CGROUP_H
 #define RM_DAEMON_CGROUP_H
 
@@ -13,37 +13,37 @@
 #include <stdint.h>
 
 struct rm_cgroup {
-    char path[PATH_MAX]; /* the daemon's own; "" = there can be none below it */
+    char path[PATH_MAX]; /* the daemon's own group; "": no groups can be made */
 };
 
 #define RM_CGROUP_ROOT "/sys/fs/cgroup"
 
-/* `membership` is the text of /proc/self/cgroup, `root` where version 2 is mounted. Error: why
- * there can be no groups; nothing was changed, or no more than a group that is empty. */
+/* `membership`: the text of /proc/self/cgroup. `root`: the folder where version 2 is mounted. After
+ * an error no groups can be made; the message says why, and at most one empty group is left. */
 int rm_cgroup_open(struct rm_cgroup *cgroup, const char *root, const char *membership,
                    struct rm_error *error);
 
-/* This process's. */
+/* The same for the group of this process. */
 int rm_cgroup_open_own(struct rm_cgroup *cgroup, struct rm_error *error);
 
-/* Makes or changes the group `name`; 0: no such limit. `procs`: the file that a process writes "0"
- * to, to be a member. Memory is not limited by what can be swapped out, and where there is none
- * left all members die together. */
+/* Creates or changes the group `name`. A limit of 0 is no limit. `procs`: the path of a file; a
+ * process joins the group by writing "0" to it. A group with a limit of memory gets no swap, and
+ * when memory runs out, all its members die together. */
 int rm_cgroup_make(const struct rm_cgroup *cgroup, const char *name, uint64_t memory_bytes,
                    uint64_t processes, char *procs, size_t size, struct rm_error *error);
 
-/* What limits have done to a group since it was made. */
+/* Effects of limits on a group since it was created. */
 struct rm_cgroup_events {
-    uint64_t oom;      /* its own limit of memory was in the way, and nothing could be given back */
-    uint64_t oom_kill; /* of its processes, killed for want of memory, whosever limit it was */
-    uint64_t refused;  /* processes and threads beyond its limit of them */
+    uint64_t oom;      /* times the group reached its own limit, and no memory could be reclaimed */
+    uint64_t oom_kill; /* processes killed because memory ran out, by any group's limit */
+    uint64_t refused;  /* processes and threads that its limit refused */
 };
 
-/* All zero where the kernel does not say. */
+/* Reads the effects; all zero if the kernel does not report them. */
 void rm_cgroup_read_events(const struct rm_cgroup *cgroup, const char *name,
                            struct rm_cgroup_events *events);
 
-/* Kills all processes in the group; kernels before 5.14 cannot. */
+/* Kills all processes in the group. Does nothing on kernels before 5.14. */
 void rm_cgroup_clear(const struct rm_cgroup *cgroup, const char *name);
 
 #endif

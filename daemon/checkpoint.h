@@ -1,6 +1,6 @@
 /* clang-format off: the table keeps its lines */
-/* checkpoint: has every worker write its part of a checkpoint, without stopping training for the
- * disk. One stage and one table of stage by event.
+/* checkpoint: makes every worker write its part of a checkpoint, without stopping training for the
+ * disk. It is in one stage, and one table of stages by events says what follows.
  *
  *   waiting     requested, but cannot begin yet: a worker is being started, or still writes its
  *               part of an earlier checkpoint

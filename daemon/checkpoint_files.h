@@ -1,4 +1,5 @@
-/* checkpoint_files: checkpoints on the disk, and nothing of processes. A checkpoint is a folder
+/* checkpoint_files: writes, checks and removes checkpoints on the disk, without any knowledge of
+ * processes. A checkpoint is a folder
  *
  *   RUN/checkpoints/000007/
  *     manifest.json              what it is, and every file with its size and XXH3
@@ -8,9 +9,10 @@
  *     learner-P.state            the rest of its learner
  *     policies/NAME.safetensors  the policy, for use in other programs
  *
- * that is written under the name 000007.tmp: files, each synced, then the manifest, then the
- * folder, then it is renamed and the folders above synced. So whatever is called 000007 is whole,
- * but for what happens to disks afterwards, which the hashes tell.
+ * The folder is written under the name 000007.tmp. First every file is written and synced, then the
+ * manifest, then the folder is synced; at last it is renamed, and the folders above it are synced.
+ * So a folder with the name 000007 is complete. The hashes show whether the disk has damaged it
+ * since.
  *
  * Callable from any thread, one at a time per run. */
 #ifndef RM_DAEMON_CHECKPOINT_FILES_H
@@ -24,40 +26,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers of the checkpoints of a run, newest first, of at most `max` that are looked at. Returns
- * how many there are. */
+/* Writes the numbers of a run's checkpoints, newest first, at most `max` of them. Returns how many
+ * it wrote. */
 #define RM_CHECKPOINTS_MAX 4096 /* more than checkpoint.keep allows */
 size_t rm_checkpoint_list(const char *run_directory, uint64_t *numbers, size_t max);
 
-/* Makes the folder that all of them are in, unless it is there. */
+/* Creates the folder of all checkpoints if it is missing. */
 int rm_checkpoint_parent(const char *run_directory, struct rm_error *error);
 
-/* Makes the folder that number `number` is written to, empty. */
+/* Creates the empty folder to which checkpoint `number` is written. */
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error);
 
-/* All files are there: writes the manifest and gives the folder its name. */
+/* Writes the manifest and renames the folder. Call it when all other files are there. */
 int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_facts *facts,
                        struct rm_error *error);
 
-/* Removes what was begun. */
+/* Removes an unfinished checkpoint. */
 void rm_checkpoint_abandon(const char *run_directory, uint64_t number);
 
-/* Which checkpoints stay. */
+/* The checkpoints that are kept. */
 struct rm_checkpoints_kept {
-    uint32_t newest; /* so many of the newest */
-    bool best;       /* and the one of the highest score */
-    /* Those above the first number and up to the second were found damaged, though each of their
-     * files may be there and as long as it was. Equal: none was. */
+    uint32_t newest; /* number of the newest ones to keep */
+    bool best;       /* whether to keep the one with the highest score too */
+    /* Numbers above the first and up to the second are of damaged checkpoints, even if all their
+     * files are there with the right lengths. Equal numbers: none is damaged. */
     uint64_t damaged_above, damaged_to;
 };
 
-/* Removes all but those that stay, and whatever was begun and not finished. Only those that are
- * whole count: one that lacks a file or is damaged takes the place of none. `missing`, which may be
- * NULL, then has words about the newest that lacks a file. */
+/* Removes all checkpoints except those that are kept, and all unfinished ones. A checkpoint that is
+ * damaged or lacks a file does not count among the newest. `missing` (may be NULL) gets a message
+ * about the newest one that lacks a file. */
 void rm_checkpoint_prune(const char *run_directory, const struct rm_checkpoints_kept *kept,
                          struct rm_error *missing);
 
-/* Can the run's checkpoints be looked at? That there are none is fine. */
+/* Can the run's checkpoints be read? A run without checkpoints is not an error. */
 int rm_checkpoints_readable(const char *run_directory, struct rm_error *error);
 
 #endif

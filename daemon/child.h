@@ -1,5 +1,5 @@
-/* child: a program that the event loop starts and sees end, without ever waiting for it: not for
- * its exec either, which on a busy host can take tens of milliseconds. */
+/* child: a program that the event loop starts, with a callback for its end. The loop never waits
+ * for the program, not even for its exec, which can take tens of milliseconds on a busy host. */
 #ifndef RM_DAEMON_CHILD_H
 #define RM_DAEMON_CHILD_H
 
@@ -14,22 +14,24 @@ struct rm_child {
     pid_t pid;
     int process_fd, failure_fd;
     void *user;        /* the caller's */
-    bool holds_stop;   /* SIGTERM waits until the program lets it through (rm_duty_signals()): who
-                          ends   a run at once may send it before there is a handler */
-    const char *group; /* a control group's file of members, to be entered first; NULL: none */
+    bool holds_stop;   /* SIGTERM is blocked until the program unblocks it (rm_duty_signals()),
+                          because it may be sent before there is a handler */
+    const char *group; /* file of a control group's members; the process enters the group first;
+                          NULL: none */
     void (*on_exit)(struct rm_child *child, int64_t status, int signal, int exec_errno);
     void (*on_closed)(struct rm_child *child);
 };
 
-/* Starts `program`, a path, with `arguments` (NULL at the end) and descriptors fds[0..count) under
- * the numbers 0..count, -1: /dev/null; no other is passed on. Signals are as at a program's start,
- * but for those that are the daemon's own, and SIGTERM with holds_stop.
+/* Starts `program`, a path, with `arguments` (ends with NULL) and the descriptors fds[0..count)
+ * under the numbers 0 .. count - 1; -1 stands for /dev/null. No other descriptor is passed on. All
+ * signals have their default action, except that the daemon's own signals are ignored, and no
+ * signal is blocked, except SIGTERM with holds_stop.
  *
- * on_exit is called once, from the loop: with an exit code and signal 0, or with the signal that
- * ended it; exec_errno is not 0 where the program could not be executed. When it returns the handle
- * is closed; then on_closed is called (it may be NULL), and *child may be freed.
+ * The loop calls on_exit once: with an exit code and signal 0, or with the signal that ended the
+ * program; exec_errno is not 0 if the program could not be executed. Then the handle is closed,
+ * on_closed (may be NULL) is called, and *child may be freed.
  *
- * Negative errno when no process could be made: neither is called. */
+ * Negative errno: no process could be created, and neither function is called. */
 int rm_child_start(struct rm_child *child, uv_loop_t *loop, const char *program, char **arguments,
                    int *fds, int count, struct rm_error *error);
 

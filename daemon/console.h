@@ -1,5 +1,6 @@
-/* console: what people see in the foreground: a live line a second redrawn in place when standard
- * output is a terminal, a plain line every few seconds when it is not, and tables at the end. */
+/* console: the output of a run in the foreground. If standard output is a terminal, a live line is
+ * redrawn once a second; otherwise a plain line follows every few seconds. Tables follow at the
+ * end. */
 #ifndef RM_DAEMON_CONSOLE_H
 #define RM_DAEMON_CONSOLE_H
 
@@ -16,10 +17,11 @@
 struct rm_console {
     FILE *out;        /* NULL = no console */
     bool terminal;    /* redraw in place */
-    bool drawn;       /* a live line stands unfinished */
+    bool drawn;       /* the live line is there, without its newline */
     uint64_t last_ns; /* when the last line was written */
-    /* Writes lines, so that a terminal that is held does not hold the loop; NULL = at once. Set by
-     * who opened it, and taken away before the summary. */
+    /* Writes lines in a thread, so that a stopped terminal does not stop the loop; NULL: lines are
+     * written at once. The caller sets it after opening the console, and resets it before the
+     * summary. */
     struct rm_writer *echoes;
 };
 
@@ -32,12 +34,12 @@ void rm_console_live(struct rm_console *console, const struct rm_progress *progr
 /* Wipes the live line so that something else can be written. */
 void rm_console_clear(struct rm_console *console);
 
-/* A line of its own. */
+/* Prints a separate line. */
 void rm_console_say(struct rm_console *console, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The tables at the end, flushed. Where they could not be written ferror() of `out` says so, unless
- * it was a pipe whose reader has gone. */
+/* Prints the tables at the end and flushes them. If they cannot be written, ferror(out) is true,
+ * unless `out` is a pipe whose reader has closed it. */
 void rm_console_summary(struct rm_console *console, const struct rm_progress *progress,
                         const struct rm_supervisor *supervisor, const struct rm_world_facts *world,
                         const char *run_directory);

@@ -7,7 +7,7 @@
 #include "actor/worlds/plan.h"
 #include "daemon/libexec.h"
 #include "daemon/loop_memory.h"
-#include "daemon/pool.h"
+#include "daemon/loop_threads.h"
 #include "learner/offline.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
@@ -335,7 +335,7 @@ static int serve(struct rm_daemon *daemon, struct rm_error *error)
                                                .loop = &daemon->loop,
                                                .stall = &daemon->stall,
                                                .run_directory = daemon->directory.path};
-    rm_groups_tell(&daemon->groups, &daemon->session.experiment, &daemon->log);
+    rm_groups_log(&daemon->groups, &daemon->session.experiment, &daemon->log);
     rm_inspector_open(&daemon->inspector, &inspects);
     if (daemon->inspector.debugger[0]) /* the inspector reads a silent worker before it is killed */
         limits.report_ns += RM_INSPECT_S * RM_NS_PER_S;
@@ -575,7 +575,8 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         return RM_DAEMON_RESOURCES;
     }
     int code = RM_DAEMON_RESOURCES;
-    if (open_loop(daemon, error) == 0 && rm_pool_start(&daemon->loop, WRITERS, error) == 0 &&
+    if (open_loop(daemon, error) == 0 &&
+        rm_loop_threads_start(&daemon->loop, WRITERS, error) == 0 &&
         open_files(daemon, error) == 0 && serve(daemon, error) == 0)
         code = run(daemon, error);
     close_all(daemon);

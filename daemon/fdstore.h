@@ -1,6 +1,7 @@
-/* fdstore: the service manager keeps the descriptors of replay, weights and board, so that they
- * outlive a daemon that is killed: the next one takes them over and training goes on with the
- * replay it had. Without a service manager, or one that keeps nothing, all of this does nothing.
+/* fdstore: gives the descriptors of replay, weights and board to the service manager, which keeps
+ * them if the daemon is killed. The next daemon takes them over, and training continues with the
+ * same replay. Without a service manager, or if it keeps no descriptors, these functions do
+ * nothing.
  *
  * The event loop's thread only. */
 #ifndef RM_DAEMON_FDSTORE_H
@@ -13,17 +14,17 @@
 
 #define RM_FDSTORE_MAX 4096
 
-/* Does the service manager give anything back? It stays untouched. */
+/* Has the service manager returned descriptors to this process? Takes none of them. */
 bool rm_fdstore_has_some(void);
 
-/* What the service manager gives back at start, in the order in which it was kept. Returns how many
- * descriptors there are, 0 for none; they are the caller's, close-on-exec. */
+/* Takes the descriptors that the service manager returned at start, in the order in which they were
+ * given. Returns their number. The caller owns them; they are close-on-exec. */
 uint32_t rm_fdstore_take(int *fds, uint32_t max);
 
-/* Has it keep the session's objects, in place of what it kept before. */
+/* Gives the session's objects to the service manager, in place of earlier ones. */
 void rm_fdstore_keep(const struct rm_session *session);
 
-/* Has it keep nothing any more: the run is over, or what was kept is of no use. */
+/* Removes the `count` kept descriptors: the run is over, or the kept objects do not match. */
 void rm_fdstore_forget(uint32_t count);
 
 #endif

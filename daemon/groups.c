@@ -21,8 +21,8 @@ void rm_groups_open(struct rm_groups *groups, const struct rm_experiment *e)
         snprintf(groups->none, sizeof groups->none, "%.*s", (int)sizeof groups->none - 1, why.text);
 }
 
-void rm_groups_tell(const struct rm_groups *groups, const struct rm_experiment *e,
-                    struct rm_log *log)
+void rm_groups_log(const struct rm_groups *groups, const struct rm_experiment *e,
+                   struct rm_log *log)
 {
     if (groups->cgroup.path[0])
         rm_log(log, RM_LOG_INFO, "actors have control groups of their own below %s",

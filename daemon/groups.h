@@ -1,5 +1,5 @@
-/* groups: control groups of the processes that step worlds of a shared object: with which limits,
- * and what these have to do with a death. The event loop's thread. */
+/* groups: the control groups (cgroup.h) of processes that step worlds of a shared object: their
+ * limits, and whether a limit caused a death. For the event loop's thread. */
 #ifndef RM_DAEMON_GROUPS_H
 #define RM_DAEMON_GROUPS_H
 
@@ -11,8 +11,8 @@
 #include <limits.h>
 
 struct rm_groups {
-    struct rm_cgroup cgroup; /* where they are made */
-    char none[512];          /* or why there are none, "" = none are wanted */
+    struct rm_cgroup cgroup; /* the daemon's, below which groups are made */
+    char none[512];          /* why there are none; "": none are needed */
 };
 
 struct rm_worker_group {
@@ -21,19 +21,20 @@ struct rm_worker_group {
     struct rm_cgroup_events before;
 };
 
-/* Before there are processes beside this one. */
+/* Call it before the daemon starts other processes. */
 void rm_groups_open(struct rm_groups *groups, const struct rm_experiment *e);
 
-/* Whether there are groups, or why not. */
-void rm_groups_tell(const struct rm_groups *groups, const struct rm_experiment *e,
-                    struct rm_log *log);
+/* Logs whether there are groups, or why not. */
+void rm_groups_log(const struct rm_groups *groups, const struct rm_experiment *e,
+                   struct rm_log *log);
 
-/* For a process that is about to be started. 0 with an empty name: there are no groups. */
+/* Creates the group of a process that is about to be started. 0 with an empty name: there are no
+ * groups. */
 int rm_groups_make(const struct rm_groups *groups, const struct rm_experiment *e, const char *name,
                    struct rm_worker_group *group, struct rm_error *error);
 
-/* After its end by `signal`, 0 = by itself: adds to `words` what the group had to do with it, and
- * kills all other processes that it left there. */
+/* Call it after the process has ended, by `signal` or (0) by itself. Adds to `words` whether a
+ * limit of the group caused the end, and kills all processes that are left in the group. */
 void rm_groups_leave(const struct rm_groups *groups, const struct rm_experiment *e,
                      const struct rm_worker_group *group, int signal, char *words, size_t size);
 

@@ -1,5 +1,5 @@
-/* holder: what becomes of the process that holds a lock, as /proc tells it. One that was killed is
- * there for a while still, and so is the sweeper behind it (sweeper.h): both let go soon. */
+/* holder: the state of the process that holds a lock, from /proc. A killed process still exists for
+ * a while, and so does its sweeper (sweeper.h); both release the lock soon. */
 #ifndef RM_DAEMON_HOLDER_H
 #define RM_DAEMON_HOLDER_H
 

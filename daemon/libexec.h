@@ -1,4 +1,4 @@
-/* libexec: where the programs are. */
+/* libexec: finds the programs. */
 #ifndef RM_DAEMON_LIBEXEC_H
 #define RM_DAEMON_LIBEXEC_H
 
@@ -6,12 +6,13 @@
 
 #include <stddef.h>
 
-/* RINGMASTER_LIBEXEC if set; else beside this program in a build, in libexec where it is installed.
+/* Writes the folder of the worker programs: RINGMASTER_LIBEXEC if it is set; otherwise this
+ * program's folder in a build, and libexec if installed.
  */
 int rm_libexec_find(char *path, size_t size, struct rm_error *error);
 
-/* A program that people type, ringctl or ringmasterd, for execvp(): its path beside this one, or
- * its name where a distribution has put it into another folder. */
+/* Writes the path of ringctl or ringmasterd, for execvp(): beside this program, or only the name if
+ * a distribution has put it into another folder. */
 void rm_program_beside(char *path, size_t size, const char *name);
 
 #endif

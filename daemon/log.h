@@ -1,13 +1,13 @@
 /* log: the journal of a run. Every line goes to log.txt of the run directory with calendar time,
- * and to standard error: all of it when run as a service, only notices and worse beside the
- * console. Where standard error is the system's journal, entries go there with fields that programs
- * can ask for: MESSAGE_ID, RUN, WORKER, AGENT, STEP, ERROR and others (docs/journal.md).
+ * and to standard error: every line of a service; beside the console only notices, warnings and
+ * errors. If standard error is the system's journal, entries have fields that programs can query:
+ * MESSAGE_ID, RUN, WORKER, AGENT, STEP, ERROR and others (docs/journal.md).
  *
- * Files, standard error and the journal are written by threads (writer.h), so that an entry costs
- * the event loop no wait; without them at once.
+ * Threads write files, standard error and the journal (writer.h), so that the event loop does not
+ * wait; without threads they are written at once.
  *
- * Entries of one kind that come faster than RM_LOG_BURST in RM_LOG_WINDOW_NS are left out and their
- * number said when the window is over.
+ * If more than RM_LOG_BURST entries of one kind come in RM_LOG_WINDOW_NS, the others are left out,
+ * and their number is logged at the end of the window.
  *
  * One per process; the event loop's thread only. */
 #ifndef RM_DAEMON_LOG_H
@@ -26,7 +26,7 @@ enum rm_log_level { RM_LOG_ERROR = 3, RM_LOG_WARNING = 4, RM_LOG_NOTICE = 5, RM_
 #define RM_LOG_BURST     200
 #define RM_LOG_WINDOW_NS (30 * UINT64_C(1000000000))
 
-/* How fast entries of one sort come. */
+/* The rate of entries of one kind. */
 struct rm_log_pace {
     uint64_t since_ns;
     uint32_t count, left_out;
@@ -46,7 +46,7 @@ struct rm_log {
     struct rm_log_pace pace[RM_MESSAGE_COUNT];
 };
 
-/* What a program may want to know of an entry. NULL or negative: not said. */
+/* Fields of an entry, for programs. NULL or negative: absent. */
 struct rm_log_fields {
     const char *worker, *agent, *error;
     const char *key, *before, *after;
@@ -65,9 +65,9 @@ void rm_log_message(struct rm_log *log, enum rm_log_level level, enum rm_message
                     const struct rm_log_fields *fields, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The same with a pace of the caller's own instead of that of the kind: for what another process
- * says, who may say much. rm_log_pace_end() says what was left out, if anything was: for when no
- * more can come. `who` begins these lines. */
+/* The same with the caller's own pace instead of the kind's, for the output of another process,
+ * which may be long. rm_log_pace_end() logs how many lines were left out, if any; call it when no
+ * more lines can come. These lines begin with `who`. */
 void rm_log_paced(struct rm_log *log, struct rm_log_pace *pace, enum rm_log_level level,
                   enum rm_message message, const struct rm_log_fields *fields, const char *who,
                   const char *text);

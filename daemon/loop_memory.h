@@ -1,10 +1,11 @@
-/* loop_memory: libuv aborts the process when there is no memory for its table of descriptors to
- * grow. Here such a table then goes into a reserve that stands ready, once; what else libuv asks
- * for may be refused, and it says so. */
+/* loop_memory: a reserve of memory for libuv, which aborts the process if its table of descriptors
+ * cannot grow. The table then moves into the reserve, once. libuv reports its other failed
+ * allocations as errors. */
 #ifndef RM_DAEMON_LOOP_MEMORY_H
 #define RM_DAEMON_LOOP_MEMORY_H
 
-/* Before the process has a loop. One thread only may use libuv. May be called again. */
+/* Call it before the process has a loop; only one thread may use libuv. Further calls change
+ * nothing. */
 void rm_loop_memory_reserve(void);
 
 #endif

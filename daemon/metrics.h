@@ -1,9 +1,9 @@
-/* metrics: what is written down while a run goes on: rows of metrics.csv and records of TensorBoard
- * scalars every metrics.interval_s, every metrics.interval_steps (both less often in long runs) and
- * for every evaluation, made from the tables of shm/board.h. The columns of the CSV are those of
- * rm_metrics_columns(), fixed for a run:
+/* metrics: the time series of a run, made from the tables of shm/board.h: rows of metrics.csv and
+ * records of TensorBoard scalars. One is written every metrics.interval_s, every
+ * metrics.interval_steps (both less often in long runs) and for every evaluation. The columns of
+ * the CSV are those of rm_metrics_columns(), fixed for a run:
  *
- *   time_s                         that the run has taken, predecessors' included
+ *   time_s                         of the run so far, predecessors' included
  *   steps                          per agent, over all worlds
  *   steps_per_s, updates_per_s     of all agents and policies, over the last seconds
  *   host_cores                     that the run may use
@@ -22,11 +22,12 @@
  *   policy.NAME.METRIC             rm_policy_metrics, and lag_mean
  *   worker.NAME.METRIC             rm_worker_metrics
  *
- * A number that is not there (no episode yet) is an empty field in the CSV and absent for
- * TensorBoard. Numbers of an evaluation are in that evaluation's row alone, evaluation_steps being
- * the steps of the weights it played; for TensorBoard they are a record at that step.
+ * A missing number (no episode yet) is an empty field in the CSV and absent for TensorBoard.
+ * Numbers of an evaluation are only in the row of that evaluation; evaluation_steps are the steps
+ * of the weights that it played. For TensorBoard they are a record at that step.
  *
- * TensorBoard's tags are the names with slashes for dots, those without a dot below "run/". */
+ * TensorBoard's tags are the names with slashes instead of dots; names without a dot are below
+ * "run/". */
 #ifndef RM_DAEMON_METRICS_H
 #define RM_DAEMON_METRICS_H
 
@@ -83,15 +84,16 @@ bool rm_metrics_written(const struct rm_metrics *metrics);
 int rm_metrics_write(struct rm_metrics *metrics, const struct rm_board_view *board,
                      const struct rm_metrics_row *row);
 
-/* What lies between two rows of a run that has come `so_far`, in seconds or in steps: `interval`,
- * doubled whenever the run is RM_METRICS_ROWS times as far. A row of a treasure hunt takes 17 kB
- * with every tag, so a row a second would fill a disk in months; this way a year has some 70,000
- * rows. */
+/* The interval between two rows after `so_far` seconds or steps of a run: `interval`, doubled until
+ * so_far is less than RM_METRICS_ROWS intervals. A row of a treasure hunt takes 17 kB with every
+ * tag, so a row a second would fill a disk in months; with this rule a year has about 70,000 rows.
+ */
 #define RM_METRICS_ROWS 10000
 double rm_metrics_interval(double interval, double so_far);
 
-/* Rows by steps: of a run that begins at `steps`, whether one is due, and after it was written when
- * the next one is (next_at). Not more than one in RM_METRICS_APART_NS, at the pace so far. */
+/* Rows by steps. rm_metrics_begin_steps(): the run begins at `steps`. rm_metrics_due(): is a row
+ * due? rm_metrics_next(): call it after a row was written; it sets next_at so that, at the pace so
+ * far, rows are at least RM_METRICS_APART_NS apart. */
 #define RM_METRICS_SHARE    200 /* rows of a run whose metrics.interval_steps is 0 */
 #define RM_METRICS_APART_NS 10000000u
 void rm_metrics_begin_steps(struct rm_metrics *metrics, uint64_t steps, uint64_t now_ns);

@@ -1,6 +1,7 @@
-/* presence: how long the daemon was away when it should have been there. Before it waits the loop
- * notes when it will be back at the latest; when it comes back later than that, by more than a busy
- * host explains, or takes so long over a turn, it was stopped, frozen, or on a host that slept. */
+/* presence: detects that the daemon did not run for a while: it was stopped, frozen, or its host
+ * slept. Before each wait the loop records the latest time at which it will run again. The daemon
+ * was away if the loop runs later than that by more than a busy host explains, or if a turn takes
+ * that long. */
 #ifndef RM_DAEMON_PRESENCE_H
 #define RM_DAEMON_PRESENCE_H
 
@@ -15,8 +16,8 @@ struct rm_presence {
     void *user;
 };
 
-/* Has `away` called whenever it was. The handles do not keep the loop alive and are closed with the
- * others; *presence must outlive it. */
+/* Calls `away` after each absence. The handles do not keep the loop alive and are closed with the
+ * others; *presence must outlive the loop. */
 void rm_presence_open(struct rm_presence *presence, uv_loop_t *loop,
                       void (*away)(void *user, uint64_t away_ns, uint64_t now_ns), void *user);
 

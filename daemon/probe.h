@@ -1,4 +1,4 @@
-/* probe: tries a world of a shared object in a process of its own, confined as an actor is, which
+/* probe: tries a world of a shared object in a separate process, confined as an actor is, which
  * describes the world. Only processes that step worlds load it: learners, the daemon and ringctl
  * use that description (actor/worlds/described.h). */
 #ifndef RM_DAEMON_PROBE_H
@@ -28,8 +28,8 @@ int rm_probe_library(const char *library, double patience_s, char **description,
                      struct rm_error *error);
 
 /* Plays the experiment's world, built-in or not, in such a process: `steps` steps, 0 for as many as
- * it takes. A description of the world that is there already is used: what differs between
- * processes by chance is known then. *report is the result of rm_trial_write()
+ * it takes. Its checks use the experiment's description of the world if there is one, because two
+ * processes may describe a world differently. *report is the result of rm_trial_write()
  * (actor/worlds/trial.h), which the caller frees. Errors as above. */
 int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
                    char **report, struct rm_error *error);
@@ -45,8 +45,8 @@ struct rm_probe_player {
 int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *experiment,
                   uint32_t episodes, enum rm_player_purpose purpose, const char *const *files,
                   uint32_t count, struct rm_error *error);
-/* With `over` waits for its end, else ends it. -EPROTO: it ended with an error. -ETIMEDOUT: it did
- * not end. */
+/* With `over` waits for the process to end; otherwise ends it. -EPROTO: it ended with an error.
+ * -ETIMEDOUT: it did not end. */
 int rm_probe_play_end(struct rm_probe_player *player, bool over, struct rm_error *error);
 
 #endif

@@ -1,6 +1,6 @@
-/* quarantine: GPUs whose errors cost learners their process, by UUID. One that did so
- * learner.device_faults times is put on the board, where learners look before they choose: it is
- * not used for the rest of the run. One thread, the daemon's. */
+/* quarantine: GPUs whose errors have ended learners' processes, by UUID. After
+ * learner.device_faults such errors the GPU is written to the board. Learners read the board before
+ * they choose a GPU, so that GPU is not used for the rest of the run. For the daemon's thread. */
 #ifndef RM_DAEMON_QUARANTINE_H
 #define RM_DAEMON_QUARANTINE_H
 
@@ -17,8 +17,9 @@ struct rm_quarantine {
     uint32_t count;
 };
 
-/* A learner on this device ended with RM_EXIT_CUDA; "" and "cpu" are none. At `most` faults the
- * device goes onto the board; true just then. Returns its faults in *faults, 0 for none. */
+/* Counts that a learner on this device ended with RM_EXIT_CUDA; "" and "cpu" are not counted. At
+ * `most` faults it writes the device to the board and returns true, otherwise false. *faults: the
+ * device's faults so far, 0 if it is not counted. */
 bool rm_quarantine_fault(struct rm_quarantine *quarantine, struct rm_board_run *run,
                          const char *uuid, uint32_t most, uint32_t *faults);
 

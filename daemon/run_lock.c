@@ -35,10 +35,10 @@ enum rm_run_holding rm_run_holding_of(const char *text, const struct rm_run_hold
     if (sscanf(text, "process %d host %63s boot %39s", &holder->pid, holder->host, holder->boot) !=
             3 ||
         holder->pid <= 0)
-        return RM_HELD_BY_NOBODY;
+        return RM_HELD_BY_NONE;
     if (strcmp(holder->boot, self->boot) == 0) /* also from another container of this host */
         return RM_HELD_HERE;
-    return strcmp(holder->host, self->host) == 0 ? RM_HELD_BEFORE : RM_HELD_ELSEWHERE;
+    return strcmp(holder->host, self->host) == 0 ? RM_HELD_BEFORE : RM_HELD_ON_OTHER_HOST;
 }
 
 static bool knows_no_locks(int why)
@@ -69,7 +69,7 @@ static int refuse(int fd, const char *directory, struct rm_error *error)
     close(fd);
     rm_run_holder_self(&self);
     const enum rm_run_holding where = rm_run_holding_of(text, &self, &holder);
-    if (where == RM_HELD_BY_NOBODY)
+    if (where == RM_HELD_BY_NONE)
         return rm_fail(error, -EAGAIN, "%s: is being taken or given back by another daemon",
                        directory);
     /* Another container's process has another number here. */
@@ -93,18 +93,18 @@ static int judge(struct rm_run_lock *lock, bool blind, const char *directory,
     rm_run_holder_self(&self);
     const enum rm_run_holding where = rm_run_holding_of(text, &self, &holder);
     lock->left[0] = '\0';
-    if (where == RM_HELD_BY_NOBODY)
+    if (where == RM_HELD_BY_NONE)
         return 0;
     if (blind && ((where == RM_HELD_HERE && rm_holder_of(holder.pid) == RM_HOLDER_STAYS) ||
-                  where == RM_HELD_ELSEWHERE))
+                  where == RM_HELD_ON_OTHER_HOST))
         return rm_fail(error, -EEXIST,
                        "%s: process %d on host %s runs it, by what it left there; this file system "
                        "has no locks, so if that process is gone, remove %s",
                        directory, holder.pid, holder.host, lock->path);
     snprintf(lock->left, sizeof lock->left, "process %d on host %s%s", holder.pid, holder.host,
-             where == RM_HELD_BEFORE      ? ", before that host was rebooted"
-             : where == RM_HELD_ELSEWHERE ? ", whose lock is given back"
-                                          : ", which was killed");
+             where == RM_HELD_BEFORE          ? ", before that host was rebooted"
+             : where == RM_HELD_ON_OTHER_HOST ? ", whose lock is given back"
+                                              : ", which was killed");
     return 0;
 }
 

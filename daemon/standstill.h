@@ -1,8 +1,9 @@
-/* standstill: no worker works although all could, or the words of rounds contradict each other.
- * Workers wait for each other by words that a process with a foreign world can write too, so such a
- * world can make all of them wait for ever. Then the run ends with a message. A worker that is
- * silent in a turn, or in its sleep although it was woken, is the supervisor's to kill: while it
- * has time left, nothing is a standstill. Runs without a foreign world are not checked.
+/* standstill: detects that no worker works although all could, or that the words of rounds
+ * contradict each other. Workers wait for each other by words that a process with a foreign world
+ * can write too, so such a world can make all of them wait for ever. Then the run ends with a
+ * message. A worker that is silent in a turn, or in its sleep although it was woken, is the
+ * supervisor's to kill: while it has time left, nothing is a standstill. Runs without a foreign
+ * world are not checked.
  *
  * Of the event loop's thread. */
 #ifndef RM_DAEMON_STANDSTILL_H

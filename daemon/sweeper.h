@@ -1,6 +1,6 @@
-/* sweeper: a small process that outlives its daemon by a moment. A daemon that is killed cannot
- * remove its control socket and lock; the sweeper, at the other end of a pipe, sees the pipe close
- * and does. It takes the lock first, so what a successor has made its own stays.
+/* sweeper: a small process that removes the control socket and the lock of a killed daemon. It
+ * waits at the other end of a pipe, which closes when the daemon ends. It takes the lock before it
+ * removes anything, so a successor's socket and lock stay.
  *
  * Owned by the daemon; one thread. It sleeps in read() all its life. */
 #ifndef RM_DAEMON_SWEEPER_H
@@ -15,14 +15,15 @@ struct rm_sweeper {
     bool running;
 };
 
-/* Starts this same program as the sweeper of `socket` (an absolute or relative path, as taken).
- * Returns 0 or negative errno. A daemon can do without. */
+/* Starts this program as the sweeper of `socket` (the path given to rm_place_take()). Returns 0 or
+ * negative errno. The daemon also works without a sweeper. */
 int rm_sweeper_start(struct rm_sweeper *sweeper, uv_loop_t *loop, const char *socket);
 
-/* The daemon ends in good order and cleans up itself. Its handles are closed with the loop's. */
+/* Ends the sweeper, because the daemon cleans up itself. Its handles are closed with the loop's. */
 void rm_sweeper_dismiss(struct rm_sweeper *sweeper);
 
-/* The process: waits for the end of standard input, then sweeps. Returns an exit code. */
+/* The sweeper's main function: waits for the end of standard input, then sweeps. Returns an exit
+ * code. */
 int rm_sweeper_main(const char *socket);
 
 #endif

@@ -1,6 +1,6 @@
-/* table: aligned columns for people. Fits a width: text columns give way first, then columns that
- * may be left out are, those with the highest `omit` first; or, for texts that only tell each other
- * apart when they are whole, the other way round. */
+/* table: aligned columns for people. To fit a width, texts are cut first; then columns with `omit`
+ * are left out, the highest `omit` first. With rm_style.whole, columns are left out before texts
+ * are cut. */
 #ifndef RM_DAEMON_TABLE_H
 #define RM_DAEMON_TABLE_H
 

@@ -1,5 +1,4 @@
-/* world_facts: what the world that evaluations play says about its scores, for people to compare
- * with. */
+/* world_facts: scores for comparison, as declared by the world that evaluations play. */
 #ifndef RM_DAEMON_WORLD_FACTS_H
 #define RM_DAEMON_WORLD_FACTS_H
 
@@ -11,7 +10,7 @@ struct rm_world_facts {
     double score_random, score_solved, score_low, score_high;
 };
 
-/* From its description, or else the world is opened once and closed. */
+/* Reads them from the world's description, or opens the world and closes it again. */
 int rm_world_facts_read(struct rm_world_facts *facts, const struct rm_experiment *experiment,
                         struct rm_error *error);
 

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #define RM_CTL_CLIENT_PROTOCOL    1
-#define RM_CTL_CLIENT_REQUEST_MAX 65536 /* bytes of a request's line, newline included */
-#define RM_CTL_CLIENT_LINE_MAX                                                                     \
-    (1 << 20)                        /* bytes of a line that comes; more than any daemon sends */
-#define RM_CTL_CLIENT_EVENTS_MAX 256 /* events kept while a reply is awaited */
+#define RM_CTL_CLIENT_REQUEST_MAX 65536     /* bytes of a request's line, newline included */
+#define RM_CTL_CLIENT_LINE_MAX    (1 << 20) /* bytes of a received line; more than any daemon sends \
+                                             */
+#define RM_CTL_CLIENT_EVENTS_MAX 256        /* events kept while a reply is awaited */
 
 struct rm_ctl_client {
     int fd;              /* -1 when closed */
@@ -25,22 +25,22 @@ struct rm_ctl_client {
     uint64_t dropped; /* events dropped here because `events` was full */
 };
 
-/* Connects and reads the greeting. On errors the client is closed and
- * -ENOENT, -ECONNREFUSED, -EACCES ..: cannot connect; -EPROTO: not this protocol, or not this
- * version; -ETIMEDOUT; -ECONNRESET: closed in the middle. One that is there and has no room for
- * another client is tried again until the time is over. */
+/* Connects and reads the greeting. On errors the client is closed and -ENOENT, -ECONNREFUSED,
+ * -EACCES ..: cannot connect; -EPROTO: not this protocol, or not this version; -ETIMEDOUT;
+ * -ECONNRESET: closed in the middle. A daemon without room for another client is tried again until
+ * the deadline. */
 int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
                        struct rm_error *error);
 void rm_ctl_client_close(struct rm_ctl_client *client);
 
-/* Executes a command. `arguments` may be NULL; the reference is taken over. *reply is what stands
- * under "return", for the caller to json_decref. -EREMOTEIO: refused, with "class: description" in
- * `error`; else as rm_ctl_client_open. */
+/* Executes a command. `arguments` may be NULL; the reference is taken over. *reply: the value of
+ * "return", a new reference. -EREMOTEIO: refused, with "class: description" in `error`; else as
+ * rm_ctl_client_open. */
 int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t *arguments,
                        json_t **reply, struct rm_error *error);
 
-/* The next event, waiting up to timeout_ns (0 = for ever). 0 with *event for the caller to
- * json_decref, or -ETIMEDOUT, -ECONNRESET when the experiment is gone, -EPROTO. */
+/* The next event, waiting up to timeout_ns (0 = for ever). 0 with *event, a new reference; or
+ * -ETIMEDOUT, -ECONNRESET when the experiment is gone, -EPROTO. */
 int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_t **event,
                         struct rm_error *error);
 

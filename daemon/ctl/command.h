@@ -83,11 +83,11 @@ int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command
 const char *rm_ctl_value(const struct rm_ctl_arguments *arguments, const char *option);
 bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option);
 
-/* What --set gave, into overrides[RM_CTL_GIVEN_MAX]. Returns how many. */
+/* Writes the values of --set to overrides[RM_CTL_GIVEN_MAX]. Returns their number. */
 size_t rm_ctl_overrides(const struct rm_ctl_arguments *arguments, struct rm_override *overrides);
 
-/* The experiment of FILE, the first argument, with what --set gave and `more` (another KEY=VALUE,
- * or NULL). Returns 0, or prints what is wrong and returns an enum rm_ctl_exit value. */
+/* Loads the experiment of FILE, the first argument, with the values of --set and `more` (another
+ * KEY=VALUE, or NULL). Returns 0, or prints what is wrong and returns an enum rm_ctl_exit value. */
 int rm_ctl_load(const struct rm_ctl_arguments *arguments, const char *more,
                 struct rm_experiment *experiment);
 

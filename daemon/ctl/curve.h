@@ -19,7 +19,7 @@ void rm_curve_open(struct rm_curve *curve, const char *directory, const char *co
                    const char *at_column);
 void rm_curve_close(struct rm_curve *curve);
 
-/* Reads the rows that came since. */
+/* Reads the rows that were added since the last call. */
 void rm_curve_read(struct rm_curve *curve);
 
 /* Divides the values into `cells` parts of equal length, or takes one cell a value where there are

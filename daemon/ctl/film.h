@@ -1,5 +1,5 @@
-/* film: pictures written to a .gif or .mp4 file by a program that can: ffmpeg, or python3 with
- * imageio, whichever is there. Pictures go to it through a pipe as bytes, three a pixel. */
+/* film: writes pictures to a .gif or .mp4 file by ffmpeg, or by python3 with imageio, whichever is
+ * installed. Pictures go to that program through a pipe, as 3 bytes per pixel. */
 #ifndef RM_DAEMON_CTL_FILM_H
 #define RM_DAEMON_CTL_FILM_H
 
@@ -16,14 +16,15 @@ struct rm_film {
     uint32_t width, height;
 };
 
-/* Can it be written: by its name, and by what programs there are? -EINVAL, -ENOENT. */
+/* Can the file be written? -EINVAL: its name has another ending; -ENOENT: no program for it is
+ * installed. */
 int rm_film_check(const char *path, struct rm_error *error);
 
-/* The first picture decides on the size. */
+/* Adds a picture. All pictures must have the size of the first. */
 int rm_film_add(struct rm_film *film, const char *path, double fps, const uint8_t *rgb,
                 uint32_t width, uint32_t height, struct rm_error *error);
 
-/* Waits for the program. -EIO: it failed; what it said is on standard error. */
+/* Waits for the program. -EIO: it failed; its messages are on standard error. */
 int rm_film_end(struct rm_film *film, struct rm_error *error);
 
 #endif

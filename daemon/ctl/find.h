@@ -1,4 +1,4 @@
-/* find: which experiments there are, by their sockets. */
+/* find: finds experiments by their sockets. */
 #ifndef RM_DAEMON_CTL_FIND_H
 #define RM_DAEMON_CTL_FIND_H
 

@@ -14,7 +14,7 @@ void rm_mdoc_head(FILE *out, const char *name, const char *section, const char *
 /* Filled text; blank lines separate paragraphs. */
 void rm_mdoc_text(FILE *out, const char *text);
 
-/* A macro line, as it is but for a newline. */
+/* Writes a macro line and a newline. */
 void rm_mdoc_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* A world with its default options. That of a shared object is asked in a process of its own. */
+/* A world with its default options. A separate process describes the world of a shared object. */
 struct rm_world_view {
     struct rm_world_spec world;
     const struct rm_env_spec *spec;
@@ -22,7 +22,7 @@ void rm_world_view_close(struct rm_world_view *view);
  * to 5]". Fits RM_WORLD_TEXT_MAX bytes, or is cut off. */
 #define RM_WORLD_TEXT_MAX 1024
 void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size);
-/* Of one of them; returns how many bytes it takes whole. */
+/* The same of one observation. Returns the bytes of the whole text. */
 size_t rm_world_one_observation_text(const struct rm_env_observation *of, char *text, size_t size);
 
 /* "4", or for several choices in one step what each has: "2 x 3 x 4". */

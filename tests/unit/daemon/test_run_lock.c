@@ -49,11 +49,11 @@ static void holders_are_distinguished(void **state)
         {"process 5 host here boot b-1\n", RM_HELD_HERE},
         {"process 5 host container boot b-1\n", RM_HELD_HERE},
         {"process 5 host here boot b-0\n", RM_HELD_BEFORE},
-        {"process 5 host there boot b-9\n", RM_HELD_ELSEWHERE},
-        {"", RM_HELD_BY_NOBODY},
-        {"process -5 host here boot b-1\n", RM_HELD_BY_NOBODY},
-        {"process 5 host here", RM_HELD_BY_NOBODY},
-        {"\x7f\x45LF", RM_HELD_BY_NOBODY},
+        {"process 5 host there boot b-9\n", RM_HELD_ON_OTHER_HOST},
+        {"", RM_HELD_BY_NONE},
+        {"process -5 host here boot b-1\n", RM_HELD_BY_NONE},
+        {"process 5 host here", RM_HELD_BY_NONE},
+        {"\x7f\x45LF", RM_HELD_BY_NONE},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

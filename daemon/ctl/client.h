@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 #define RM_CTL_CLIENT_PROTOCOL    1
-#define RM_CTL_CLIENT_REQUEST_MAX 65536     /* bytes of a request's line, newline included */
-#define RM_CTL_CLIENT_LINE_MAX    (1 << 20) /* bytes of a received line; more than any daemon sends \
-                                             */
-#define RM_CTL_CLIENT_EVENTS_MAX 256        /* events kept while a reply is awaited */
+#define RM_CTL_CLIENT_REQUEST_MAX 65536 /* bytes of a request's line, newline included */
+#define RM_CTL_CLIENT_LINE_MAX                                                                     \
+    (1 << 20)                        /* bytes of a received line; more than any daemon sends       \
+                                      */
+#define RM_CTL_CLIENT_EVENTS_MAX 256 /* events kept while a reply is awaited */
 
 struct rm_ctl_client {
     int fd;              /* -1 when closed */

@@ -30,6 +30,10 @@ int rm_ctl_run(const struct rm_ctl_arguments *given)
     struct stat about;
     if (access(given->argument[0], R_OK))
         return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", given->argument[0], strerror(errno));
+    if (rm_ctl_value(given, "tune")) {
+        const int rc = rm_ctl_load(given, NULL, &experiment);
+        return rc ? rc : rm_ctl_tune(given, &experiment);
+    }
     if (rm_ctl_value(given, "seeds")) {
         const int rc = rm_ctl_load(given, NULL, &experiment);
         return rc ? rc : rm_ctl_sweep(given, &experiment);

@@ -7,6 +7,7 @@
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/launch.h"
 #include "daemon/ctl/plot.h"
 #include "daemon/ctl/seeds.h"
 #include "daemon/ctl/snapshot.h"
@@ -17,7 +18,6 @@
 #include "shm/base/plural.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,7 +48,7 @@ struct run {
 struct sweep {
     const struct rm_ctl_arguments *given;
     const struct rm_experiment *experiment;
-    char self[PATH_MAX], directory[PATH_MAX], folder[PATH_MAX];
+    char directory[PATH_MAX], folder[PATH_MAX];
     size_t keys;
     const char *key[KEYS_MAX];
     json_t *sweep, *values[KEYS_MAX]; /* lists */
@@ -298,55 +297,22 @@ static void draw_lines(struct sweep *s, const struct rm_style *style)
 
 /* --- running them ----------------------------------------------------------------------------- */
 
-static void become_run(const struct sweep *s, size_t number, pid_t parent)
-{
-    char *line[2 * RM_CTL_GIVEN_MAX + 2 * KEYS_MAX + 18], *setting[KEYS_MAX + 3];
-    char path[2 * PATH_MAX];
-    size_t n = 0;
-    line[n++] = (char *)"ringctl";
-    line[n++] = (char *)"run";
-    for (size_t i = 0; i < s->given->given_count; i++) {
-        if (strcmp(s->given->given[i].option->name, "set") != 0)
-            continue;
-        line[n++] = (char *)"--set";
-        line[n++] = (char *)s->given->given[i].value;
-    }
-    const size_t settings = settings_of(s, number, setting);
-    for (size_t i = 0; i < settings; i++) {
-        line[n++] = (char *)"--set";
-        line[n++] = setting[i];
-    }
-    line[n++] = (char *)"--name";
-    line[n++] = s->run[number].name;
-    line[n++] = (char *)"--run-directory";
-    line[n++] = (char *)s->directory;
-    if (rm_ctl_flag(s->given, "fresh"))
-        line[n++] = (char *)"--fresh";
-    line[n++] = (char *)s->given->argument[0];
-    line[n] = NULL;
-    /* If the sweep is killed, its runs stop in good order, with a checkpoint. */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    snprintf(path, sizeof path, "%s/%03zu.log", s->folder, number);
-    const int out = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-    const int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (getppid() == parent && out >= 0 && in >= 0) {
-        dup2(in, 0);
-        dup2(out, 1);
-        dup2(out, 2);
-        execv(s->self, line);
-    }
-    _exit(127);
-}
-
 static void start(struct sweep *s, size_t number)
 {
-    const pid_t parent = getpid();
     struct run *run = &s->run[number];
-    fflush(NULL);
-    run->pid = fork();
-    if (run->pid == 0)
-        become_run(s, number, parent);
+    char *setting[KEYS_MAX + 3], log[2 * PATH_MAX];
+    const size_t settings = settings_of(s, number, setting);
+    snprintf(log, sizeof log, "%s/%03zu.log", s->folder, number);
+    run->pid = rm_launch(&(struct rm_launch){.given = s->given,
+                                             .setting = setting,
+                                             .settings = settings,
+                                             .name = run->name,
+                                             .directory = s->directory,
+                                             .log = log,
+                                             .fresh = rm_ctl_flag(s->given, "fresh")});
     run->failed = run->pid < 0;
+    for (size_t i = 0; i < settings; i++)
+        free(setting[i]);
 }
 
 static void note_end(struct sweep *s, pid_t pid, int status, size_t *left)
@@ -631,9 +597,6 @@ static int prepare(struct sweep *s)
 {
     const char *directory = rm_ctl_value(s->given, "run-directory");
     const char *name = rm_ctl_value(s->given, "name");
-    const ssize_t n = readlink("/proc/self/exe", s->self, sizeof s->self - 1);
-    if (n <= 0)
-        return rm_ctl_complain(RM_CTL_FAILED, "/proc/self/exe: %s", strerror(errno));
     for (int i = 0; i < 2; i++)
         if (rm_ctl_value(s->given, i ? "socket" : "resume"))
             return rm_ctl_complain(RM_CTL_USAGE, "--%s is for one run, and %s has a sweep",

@@ -26,7 +26,8 @@ enum rm_ctl_completion {
 
 struct rm_ctl_option {
     const char *name;  /* "set", given as --set; the table of options ends with name NULL */
-    const char *value; /* "KEY=VALUE" when it takes one, else NULL */
+    const char *value; /* "KEY=VALUE" when it takes one, "[SECONDS]" for a number that may be left
+                        * out, else NULL */
     const char *doc;   /* a sentence */
     enum rm_ctl_completion completion;
     bool repeated;
@@ -104,6 +105,8 @@ int rm_ctl_run(const struct rm_ctl_arguments *given);
 /* The runs of an experiment with a sweep, instead of one. */
 struct rm_experiment;
 int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
+/* Short runs to find its fastest settings, with --tune. */
+int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
 int rm_ctl_validate(const struct rm_ctl_arguments *given);
 int rm_ctl_schema(const struct rm_ctl_arguments *given);
 int rm_ctl_envs(const struct rm_ctl_arguments *given);

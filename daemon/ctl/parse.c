@@ -39,6 +39,11 @@ static int unknown_option(const struct lookup *l, const struct rm_ctl_command *c
     return rm_fail(error, -EINVAL, "%s has no option --%s", command->name, word);
 }
 
+static bool is_number(const char *word)
+{
+    return word[0] && word[strspn(word, "0123456789.")] == '\0';
+}
+
 static int take_option(struct rm_ctl_arguments *arguments, const char *word, int argc, char **argv,
                        int *at, struct rm_error *error)
 {
@@ -55,8 +60,11 @@ static int take_option(struct rm_ctl_arguments *arguments, const char *word, int
     const char *value = "";
     if (!l.found->value && equals)
         return rm_fail(error, -EINVAL, "--%s takes no value", l.found->name);
+    const bool optional = l.found->value && l.found->value[0] == '[';
     if (l.found->value && equals)
         value = equals + 1;
+    else if (optional)
+        value = *at + 1 < argc && is_number(argv[*at + 1]) ? argv[++*at] : "";
     else if (l.found->value && ++*at < argc)
         value = argv[*at];
     else if (l.found->value)

@@ -53,6 +53,21 @@ static void an_optional_name_gives_way(void **state)
     assert_string_equal(given.argument[0], "mine");
 }
 
+/* A number belongs to the option, another word does not. */
+static void a_value_may_be_left_out(void **state)
+{
+    (void)state;
+    assert_int_equal(PARSE("run", "--tune", "my.json"), 0);
+    assert_string_equal(rm_ctl_value(&given, "tune"), "");
+    assert_string_equal(given.argument[0], "my.json");
+    assert_int_equal(PARSE("run", "--tune", "60", "my.json"), 0);
+    assert_string_equal(rm_ctl_value(&given, "tune"), "60");
+    assert_int_equal(PARSE("run", "my.json", "--tune"), 0);
+    assert_string_equal(rm_ctl_value(&given, "tune"), "");
+    assert_int_equal(PARSE("run", "my.json", "--tune=x"), 0);
+    assert_string_equal(rm_ctl_value(&given, "tune"), "x");
+}
+
 static void wrong_lines_are_explained(void **state)
 {
     (void)state;
@@ -120,8 +135,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_and_arguments_mix), cmocka_unit_test(an_optional_name_gives_way),
-        cmocka_unit_test(wrong_lines_are_explained), cmocka_unit_test(help_needs_nothing_else),
-        cmocka_unit_test(the_table_is_complete),
+        cmocka_unit_test(a_value_may_be_left_out),   cmocka_unit_test(wrong_lines_are_explained),
+        cmocka_unit_test(help_needs_nothing_else),   cmocka_unit_test(the_table_is_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

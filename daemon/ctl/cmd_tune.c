@@ -1,0 +1,590 @@
+/* tune: `ringctl run FILE --tune`: short runs of the experiment with other values of the keys that
+ * change its speed and not its learning. By successive halving: the settings that explain predicts
+ * to be fast begin, in each round each is tried twice, in order and then in reverse, and the faster
+ * half goes on with runs of twice the time. The file's own settings take part in every round. */
+#include "daemon/ctl/command.h"
+
+#include "config/config.h"
+#include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/explain.h"
+#include "daemon/ctl/launch.h"
+#include "daemon/format.h"
+#include "daemon/table.h"
+#include "shm/base/clock.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KNOBS_MAX      5
+#define VALUES_MAX     12
+#define CANDIDATES_MAX 1024
+#define SECONDS        120.0
+#define SECONDS_MIN    4.0
+#define SECONDS_MAX    86400.0
+#define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
+#define PATIENCE_S     60.0 /* for a trial until its rate can be read, beyond its time */
+#define GAIN           1.03 /* least gain for which the file's settings are left */
+
+/* What may be tried of a key; the file's own value is the first. */
+struct knob {
+    const char *key;
+    size_t count;
+    char value[VALUES_MAX][RM_TEXT_MAX];
+};
+
+struct candidate {
+    size_t value[KNOBS_MAX]; /* 0: the file's */
+    double predicted;        /* rate over that of the file's settings; what has no model counts 1 */
+    double log_rates;        /* sum in this round */
+    double rate, ratio;      /* of its last round; to the file's settings in the same round */
+    unsigned trials, round;  /* all; the last one it took part in */
+    bool failed, worse_once; /* in one of the last round's two trials slower than the file's */
+};
+
+struct tuning {
+    const struct rm_ctl_arguments *given;
+    const struct rm_experiment *experiment;
+    char folder[64], output[PATH_MAX];
+    struct knob knob[KNOBS_MAX];
+    size_t knobs, count, field; /* candidates; of them still in the race, the first ones */
+    struct candidate *candidate;
+    unsigned trials, planned;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number)
+{
+    stopped = number;
+}
+
+/* --- what to try ------------------------------------------------------------------------------ */
+
+static struct knob *add_knob(struct tuning *t, const char *key)
+{
+    struct knob *knob = &t->knob[t->knobs++];
+    json_t *own = rm_config_get(t->experiment, key, NULL);
+    char *text = json_dumps(own, JSON_ENCODE_ANY);
+    *knob = (struct knob){.key = key, .count = 1};
+    snprintf(knob->value[0], sizeof knob->value[0], "%s", text ? text : "null");
+    free(text);
+    json_decref(own);
+    return knob;
+}
+
+static void add_value(struct knob *knob, const char *value)
+{
+    for (size_t i = 0; i < knob->count; i++)
+        if (!strcmp(knob->value[i], value))
+            return;
+    if (knob->count < VALUES_MAX)
+        snprintf(knob->value[knob->count++], sizeof knob->value[0], "%s", value);
+}
+
+static void add_powers(struct knob *knob, size_t most)
+{
+    char text[24];
+    for (size_t n = 1; n <= most; n *= 2) {
+        snprintf(text, sizeof text, "%zu", n);
+        add_value(knob, text);
+    }
+}
+
+static size_t cores(void)
+{
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);
+}
+
+/* Neither of these changes what is learned from: the worlds of all actors together, and so the rows
+ * of a turn of all, stay as many. */
+static void find_knobs(struct tuning *t)
+{
+    const struct rm_experiment *e = t->experiment;
+    const size_t n = cores();
+    const bool actors = e->mode != RM_MODE_SEQUENTIAL && e->actor.device == RM_ACTOR_CPU;
+    if (actors)
+        add_powers(add_knob(t, "actor.count"), 2 * n);
+    add_powers(add_knob(t, "learner.threads"), n);
+    if (actors) {
+        struct knob *pin = add_knob(t, "actor.pin");
+        add_value(pin, "true");
+        add_value(pin, "false");
+    }
+    if (e->world.python[0])
+        add_powers(add_knob(t, "actor.python_workers"), n);
+    if (e->actor.device == RM_ACTOR_CPU && access("/dev/nvidiactl", F_OK) == 0) {
+        struct knob *device = add_knob(t, "learner.device");
+        add_value(device, "\"cpu\"");
+        add_value(device, "\"cuda:0\"");
+    }
+}
+
+/* "KEY=VALUE" where a candidate differs from the file; all of them to be freed. */
+static size_t settings_of(const struct tuning *t, const struct candidate *c, char **setting)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < t->knobs; k++)
+        if (c->value[k] &&
+            asprintf(&setting[n], "%s=%s", t->knob[k].key, t->knob[k].value[c->value[k]]) >= 0)
+            n++;
+    return n;
+}
+
+static void free_settings(char **setting, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(setting[i]);
+}
+
+static void describe(const struct tuning *t, const struct candidate *c, char *text, size_t size)
+{
+    char *setting[KNOBS_MAX];
+    const size_t n = settings_of(t, c, setting);
+    snprintf(text, size, "%s", n ? "" : "as in the file");
+    for (size_t i = 0; i < n; i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i ? " " : "", setting[i]);
+    }
+    free_settings(setting, n);
+}
+
+/* Is it an experiment? An actor without a world is none. */
+static bool is_valid(const struct tuning *t, const struct candidate *c)
+{
+    static struct rm_experiment changed;
+    struct rm_error error = {""};
+    bool valid = true;
+    changed = *t->experiment;
+    for (size_t k = 0; valid && k < t->knobs; k++) {
+        json_t *value = json_loads(t->knob[k].value[c->value[k]], JSON_DECODE_ANY, NULL);
+        valid = value && rm_config_set(&changed, t->knob[k].key, value, &error) == 0;
+        json_decref(value);
+    }
+    return valid;
+}
+
+/* All combinations; the file's own is the first. */
+static void find_candidates(struct tuning *t)
+{
+    size_t all = 1;
+    for (size_t k = 0; k < t->knobs; k++)
+        all *= t->knob[k].count;
+    t->candidate = calloc(CANDIDATES_MAX, sizeof *t->candidate);
+    for (size_t i = 0; t->candidate && i < all && t->count < CANDIDATES_MAX; i++) {
+        struct candidate *c = &t->candidate[t->count];
+        size_t left = i;
+        *c = (struct candidate){.predicted = 1, .rate = NAN, .ratio = NAN};
+        for (size_t k = 0; k < t->knobs; k++) {
+            c->value[k] = left % t->knob[k].count;
+            left /= t->knob[k].count;
+        }
+        t->count += is_valid(t, c);
+    }
+}
+
+static size_t changes_of(const struct candidate *c)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < KNOBS_MAX; k++)
+        n += c->value[k] != 0;
+    return n;
+}
+
+/* The file's settings first, then by what is predicted, then those that change less. */
+static int by_prediction(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    const size_t xs = changes_of(x), ys = changes_of(y);
+    if (!xs || !ys)
+        return (xs > 0) - (ys > 0);
+    if (x->predicted != y->predicted)
+        return x->predicted < y->predicted ? 1 : -1;
+    return (xs > ys) - (xs < ys);
+}
+
+/* By the counters of a run with the file's settings. */
+static void predict(struct tuning *t, const struct rm_explained *x)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        struct candidate *c = &t->candidate[i];
+        char *setting[KNOBS_MAX];
+        const size_t n = settings_of(t, c, setting);
+        for (size_t k = 0; k < n; k++) {
+            const char *const one[] = {setting[k]};
+            struct rm_error error = {""};
+            double rate;
+            if (rm_explain_change(x, one, 1, &rate, &error) == 0)
+                c->predicted *= rate / x->steps_per_s;
+        }
+        free_settings(setting, n);
+    }
+    qsort(t->candidate, t->count, sizeof *t->candidate, by_prediction);
+}
+
+/* --- trials ----------------------------------------------------------------------------------- */
+
+static const char *const common[] = {"run.steps=0",
+                                     "evaluation.final_episodes=0",
+                                     "checkpoint.at_end=false",
+                                     "metrics.csv=true",
+                                     "metrics.interval_s=0.05",
+                                     "metrics.tensorboard=off",
+                                     "metrics.exec=\"\"",
+                                     "report=false",
+                                     "optimizer.schedule.kind=constant"};
+#define COMMON (sizeof common / sizeof common[0])
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about;
+    (void)type;
+    (void)place;
+    return remove(path);
+}
+
+static void remove_all(const char *folder)
+{
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void sleep_s(double seconds)
+{
+    const struct timespec time = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
+    if (!stopped)
+        nanosleep(&time, NULL);
+}
+
+/* Runs for so long, and longer until its rows say how fast it is. True: *x has it, for the caller
+ * to free. */
+static bool watch(const struct tuning *t, pid_t *pid, double seconds, struct rm_explained *x)
+{
+    const uint64_t began = rm_now_ns();
+    char latest[PATH_MAX];
+    int status;
+    snprintf(latest, sizeof latest, "%s/runs/tune-%d/latest", t->folder, (int)getpid());
+    sleep_s(seconds);
+    while (!stopped) {
+        struct rm_error error = {""};
+        if (waitpid(*pid, &status, WNOHANG) == *pid) {
+            *pid = 0;
+            return false;
+        }
+        if (rm_explain_run(x, latest, NULL, &error) == 0 && x->window_s >= seconds / 4)
+            return true;
+        rm_explained_free(x);
+        if ((double)(rm_now_ns() - began) / (double)RM_NS_PER_S > seconds + PATIENCE_S)
+            return false;
+        sleep_s(0.2);
+    }
+    return false;
+}
+
+/* One run of a candidate. Returns its rate, or NAN; the counters in *x if that is not NULL. */
+static double try_one(struct tuning *t, const struct candidate *c, double seconds,
+                      struct rm_explained *x)
+{
+    char *setting[COMMON + KNOBS_MAX], name[32], runs[96], log[96];
+    static struct rm_explained own;
+    struct rm_explained *explained = x ? x : &own;
+    size_t n = settings_of(t, c, setting);
+    const size_t varied = n;
+    for (size_t i = 0; i < COMMON; i++)
+        setting[n++] = (char *)common[i];
+    snprintf(name, sizeof name, "tune-%d", (int)getpid());
+    snprintf(runs, sizeof runs, "%s/runs", t->folder);
+    snprintf(log, sizeof log, "%s/log", t->folder);
+    (void)remove(log); /* of the trial before */
+    pid_t pid = rm_launch(&(struct rm_launch){.given = t->given,
+                                              .setting = setting,
+                                              .settings = n,
+                                              .name = name,
+                                              .directory = runs,
+                                              .log = log,
+                                              .fresh = true});
+    free_settings(setting, varied);
+    const bool known = pid > 0 && watch(t, &pid, seconds, explained);
+    const double rate = known ? explained->steps_per_s : (double)NAN;
+    if (pid > 0) {
+        kill(pid, SIGTERM);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (!x && known)
+        rm_explained_free(explained);
+    remove_all(runs);
+    return rate;
+}
+
+/* The last line that the latest trial printed. */
+static void last_line(const struct tuning *t, char *line, size_t size)
+{
+    char path[96], text[512];
+    snprintf(path, sizeof path, "%s/log", t->folder);
+    FILE *in = fopen(path, "re");
+    snprintf(line, size, "it did not train in time");
+    while (in && fgets(text, sizeof text, in))
+        if (text[0] != '\n') {
+            text[strcspn(text, "\n")] = '\0';
+            snprintf(line, size, "%s", text);
+        }
+    if (in)
+        fclose(in);
+}
+
+static void print_trial(struct tuning *t, const struct candidate *c, double rate)
+{
+    char text[256], why[512] = "";
+    describe(t, c, text, sizeof text);
+    if (isnan(rate))
+        last_line(t, why, sizeof why);
+    printf("trial %u of %u: %s: %s%s", ++t->trials, t->planned, text,
+           isnan(rate) ? "failed: " : rm_format_number(rate).s, isnan(rate) ? why : " steps/s");
+    if (!isnan(rate) && changes_of(c))
+        printf(" (explain: %.2f times the file's)", c->predicted);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* --- halving ---------------------------------------------------------------------------------- */
+
+static size_t rounds_of(size_t field)
+{
+    size_t rounds = 1;
+    for (; field > 2; field = (field + 1) / 2)
+        rounds++;
+    return rounds;
+}
+
+/* As many as the time is enough for. */
+static size_t most_in_time(size_t count, double seconds)
+{
+    size_t n = count;
+    while (n > 2 && (double)(rounds_of(n) * 2 * n) * TRIAL_S > seconds)
+        n--;
+    return n;
+}
+
+static int by_ratio(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+    if (x->failed != y->failed)
+        return x->failed - y->failed;
+    return (x->ratio < y->ratio) - (x->ratio > y->ratio);
+}
+
+/* Everyone in the race twice, in order and in reverse. */
+static void play_round(struct tuning *t, double trial_s, unsigned round)
+{
+    double own[2] = {NAN, NAN}; /* rates of the file's settings */
+    double *rates = calloc(2 * t->field, sizeof *rates);
+    for (size_t i = 0; rates && i < 2 * t->field && !stopped; i++) {
+        const size_t k = i < t->field ? i : 2 * t->field - 1 - i;
+        struct candidate *c = &t->candidate[k];
+        if (c->failed)
+            continue;
+        rates[i] = try_one(t, c, trial_s, NULL);
+        if (stopped)
+            break;
+        print_trial(t, c, rates[i]);
+        c->trials++;
+        c->round = round;
+        c->failed = isnan(rates[i]);
+        if (k == 0)
+            own[i >= t->field] = rates[i];
+    }
+    for (size_t k = 0; rates && k < t->field && !stopped; k++) {
+        struct candidate *c = &t->candidate[k];
+        const double first = rates[k], second = rates[2 * t->field - 1 - k];
+        if (c->failed)
+            continue;
+        c->rate = sqrt(first * second);
+        c->ratio = c->rate / sqrt(own[0] * own[1]);
+        c->worse_once = first < own[0] || second < own[1];
+    }
+    free(rates);
+}
+
+/* Returns 0 or an enum rm_ctl_exit value. */
+static int halve(struct tuning *t, double seconds)
+{
+    const size_t rounds = rounds_of(t->field);
+    const double round_s = seconds / (double)rounds;
+    for (unsigned round = 1; round <= rounds && !stopped; round++) {
+        play_round(t, round_s / (2 * (double)t->field), round);
+        if (stopped || t->candidate[0].failed)
+            break;
+        /* The file's stays at the head, so that all are compared with it. */
+        qsort(t->candidate + 1, t->field - 1, sizeof *t->candidate, by_ratio);
+        if (round < rounds)
+            t->field = (t->field + 1) / 2;
+    }
+    if (stopped)
+        return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
+    return t->candidate[0].failed
+               ? rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
+                                 t->given->argument[0])
+               : 0;
+}
+
+/* The fastest of the last round, if it is faster than the file's beyond chance. */
+static const struct candidate *best_of(const struct tuning *t)
+{
+    const struct candidate *best = &t->candidate[t->field > 1 ? 1 : 0];
+    const bool faster = !best->failed && best->ratio >= GAIN && !best->worse_once;
+    return faster ? best : &t->candidate[0];
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+static void print_table(const struct tuning *t, const struct candidate *best)
+{
+    static const struct rm_column columns[] = {{"SETTINGS", true, 0}, {"ROUND", false, 1},
+                                               {"TRIALS", false, 2},  {"MODEL", false, 0},
+                                               {"RATIO", false, 0},   {"STEPS/S", false, 0}};
+    const struct rm_style style = {.width = rm_style_of(stdout).width, .whole = true};
+    struct rm_table table;
+    size_t untried = 0;
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    for (size_t i = 0; i < t->count; i++) {
+        const struct candidate *c = &t->candidate[i];
+        char text[256];
+        if (!c->trials) {
+            untried++;
+            continue;
+        }
+        describe(t, c, text, sizeof text);
+        rm_table_cell(&table, "%s%s", text, c == best ? " <- best" : c->failed ? " (failed)" : "");
+        rm_table_cell(&table, "%u", c->round);
+        rm_table_cell(&table, "%u", c->trials);
+        rm_table_cell(&table, "%.2f", c->predicted);
+        rm_table_cell(&table, "%s", rm_format_measure(c->ratio).s);
+        rm_table_cell(&table, "%s", rm_format_number(c->rate).s);
+    }
+    putchar('\n');
+    rm_table_end(&table, stdout, &style);
+    if (untried)
+        printf("\n%zu more were not tried in this time; explain predicts no more of them\n",
+               untried);
+}
+
+/* FILE without ".json", with ".tuned.json". */
+static int name_output(struct tuning *t)
+{
+    const char *file = t->given->argument[0];
+    const size_t length = strlen(file), suffix = strlen(".json");
+    const bool json = length > suffix && !strcmp(file + length - suffix, ".json");
+    snprintf(t->output, sizeof t->output, "%.*s.tuned.json", (int)(json ? length - suffix : length),
+             file);
+    if (access(t->output, F_OK) == 0 && !rm_ctl_flag(t->given, "fresh"))
+        return rm_ctl_complain(RM_CTL_FAILED, "%s is there: remove it, or replace it with --fresh",
+                               t->output);
+    return 0;
+}
+
+/* The file as it is, with the settings that were chosen. */
+static int write_file(const struct tuning *t, const struct candidate *best)
+{
+    json_t *all = json_load_file(t->given->argument[0], 0, NULL);
+    for (size_t k = 0; all && k < t->knobs; k++) {
+        char section[64];
+        const char *dot = strchr(t->knob[k].key, '.');
+        if (!best->value[k] || !dot)
+            continue;
+        snprintf(section, sizeof section, "%.*s", (int)(dot - t->knob[k].key), t->knob[k].key);
+        json_t *object = json_object_get(all, section);
+        if (!object)
+            json_object_set_new(all, section, object = json_object());
+        json_object_set_new(object, dot + 1,
+                            json_loads(t->knob[k].value[best->value[k]], JSON_DECODE_ANY, NULL));
+    }
+    FILE *out = all ? fopen(t->output, rm_ctl_flag(t->given, "fresh") ? "we" : "wxe") : NULL;
+    const bool written = out &&
+                         json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0 &&
+                         fputc('\n', out) != EOF;
+    const bool closed = out && fclose(out) == 0;
+    json_decref(all);
+    if (!written || !closed)
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", t->output, strerror(errno));
+    puts(t->output);
+    return 0;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
+
+static int race(struct tuning *t, double seconds)
+{
+    static struct rm_explained x;
+    const double first_s = fmax(TRIAL_S, seconds / 20);
+    char why[512];
+    find_knobs(t);
+    find_candidates(t);
+    if (!t->candidate)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    const double rate = try_one(t, &t->candidate[0], first_s, &x);
+    if (stopped)
+        return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
+    if (isnan(rate)) {
+        last_line(t, why, sizeof why);
+        return rm_ctl_complain(RM_CTL_FAILED, "%s does not run: %s", t->given->argument[0], why);
+    }
+    predict(t, &x);
+    rm_explained_free(&x);
+    t->field = most_in_time(t->count, seconds - first_s);
+    for (size_t n = t->field, r = rounds_of(n); r > 0; r--, n = (n + 1) / 2)
+        t->planned += 2 * (unsigned)n;
+    printf("%s steps/s as in the file; %zu of %zu settings to try, in %u trials\n",
+           rm_format_number(rate).s, t->field, t->count, t->planned);
+    int rc = halve(t, seconds - first_s);
+    if (rc)
+        return rc;
+    const struct candidate *best = best_of(t);
+    print_table(t, best);
+    return write_file(t, best);
+}
+
+int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment)
+{
+    static struct tuning t;
+    const struct sigaction action = {.sa_handler = on_stop};
+    const char *text = rm_ctl_value(given, "tune");
+    char *end = NULL;
+    const double seconds = text[0] ? strtod(text, &end) : SECONDS;
+    if (text[0] && (end == text || *end || !(seconds >= SECONDS_MIN && seconds <= SECONDS_MAX)))
+        return rm_ctl_complain(RM_CTL_USAGE, "--tune \"%s\": give seconds, %g to %g", text,
+                               SECONDS_MIN, SECONDS_MAX);
+    static const char *const others[] = {"seeds",  "jobs", "resume",
+                                         "socket", "name", "run-directory"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (rm_ctl_value(given, others[i]))
+            return rm_ctl_complain(RM_CTL_USAGE, "--tune and --%s: give one of them", others[i]);
+    if (strlen(experiment->sweep) > 2)
+        return rm_ctl_complain(RM_CTL_USAGE, "--tune is for one run, and %s has a sweep",
+                               given->argument[0]);
+    t.given = given;
+    t.experiment = experiment;
+    const char *place = getenv("TMPDIR");
+    int rc = name_output(&t);
+    if (rc)
+        return rc;
+    if (!place || strlen(place) > 32)
+        place = "/tmp";
+    snprintf(t.folder, sizeof t.folder, "%s/ringmaster-tune-XXXXXX", place);
+    if (!mkdtemp(t.folder))
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", t.folder, strerror(errno));
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    rc = race(&t, seconds);
+    remove_all(t.folder);
+    free(t.candidate);
+    return rc;
+}

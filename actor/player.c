@@ -118,7 +118,12 @@ static int show(struct player *p, struct rm_error *error)
     p->head.step = p->begins ? 0 : (uint32_t)(p->stepping.steps - p->stepping.arrivals.began[0]);
     p->head.score = p->stepping.arrivals.total[0];
     for (uint32_t a = 0; a < spec->agents; a++)
-        p->head.score += p->stepping.arrivals.playing[a] ? p->stepping.arrivals.score[a] : 0;
+        if (p->stepping.arrivals.playing[a]) {
+            p->head.score += p->stepping.arrivals.score[a];
+            /* The next step counts the reward of arriving in this state. */
+            if (spec->agent[a].phase == 0)
+                p->head.score += (double)p->stepping.buffers[a].reward[0];
+        }
     return put_frame(p, RM_PLAYER_FRAME, error);
 }
 

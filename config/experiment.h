@@ -85,6 +85,7 @@ enum rm_layer_type {
     RM_LAYER_GRU,
     RM_LAYER_LSTM,
     RM_LAYER_ATTENTION, /* over the `tokens` rows of an observation, or over time */
+    RM_LAYER_POSITION,  /* adds a trained row for each token's place */
     RM_LAYER_MEAN_POOL, /* mean over tokens, padding left out */
     RM_LAYER_POINTER,   /* last only: a score per candidate token, see learner/net/net.h */
     RM_LAYER_ONE_HOT,
@@ -120,12 +121,13 @@ struct rm_layer_config {
     uint32_t kernel;  /* conv2d: height and width */
     uint32_t stride;  /* conv2d */
     uint32_t padding; /* conv2d: zeros on every side */
-    uint32_t codes;   /* embedding: number of rows of its table; one_hot: numbers that it writes */
-    uint32_t column;  /* one_hot: the number that it reads */
-    uint32_t columns; /* embedding: numbers of a group, 0 = no groups */
+    uint32_t codes;  /* embedding, position: number of rows of its table, 0 = as many as are needed;
+                        one_hot: numbers that it writes */
+    uint32_t column; /* one_hot: the number that it reads */
+    uint32_t columns;     /* embedding: numbers of a group, 0 = no groups */
     uint32_t first_codes; /* embedding: rows of a table for the first column, 0 = none of its own */
     bool difference;      /* embedding: the last column of a group is subtracted */
-    double deviation;     /* embedding: of its initial rows, normal; 0 = 1 */
+    double deviation;     /* embedding, position: of its initial rows, normal; 0 = 1 */
     uint32_t heads;       /* attention */
     uint32_t span;        /* residual: how many layers before it are bridged */
     bool causal;          /* attention: a token sees itself and those before it */

@@ -79,6 +79,12 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                                     "width of queries, keys and values; 0: as its input"),
                              MEMBER("causal", RM_MEMBER_BOOL, causal, 0, 1, 0,
                                     "a token attends only to itself and to tokens before it")}},
+    [RM_LAYER_POSITION] = {"position",
+                           "adds to each token a trained row for its place in the observation",
+                           {MEMBER("codes", RM_MEMBER_U32, codes, 0, 1 << 24, 0,
+                                   "rows of the table; 0: as many as the observation has tokens"),
+                            MEMBER("deviation", RM_MEMBER_F64, deviation, 1e-6, 100, 0.02,
+                                   "of the initial rows, which are normal")}},
     [RM_LAYER_MEAN_POOL] = {"mean_pool", "mean over tokens, padding left out", {{0}}},
     [RM_LAYER_POINTER] = {"pointer",
                           "last layer: one action per token, scored by the product of the token's "

@@ -73,7 +73,7 @@ ACTIVATIONS = {
     "dropout": lambda x: x,  # for training
 }
 OVER_EDGES = ("message_passing", "graph_attention", "graph_pool")
-LOOK_ACROSS = ("attention", "mean_pool", "pointer", *OVER_EDGES)  # layers that need to know which numbers make a token
+LOOK_ACROSS = ("attention", "position", "mean_pool", "pointer", *OVER_EDGES)  # layers that need to know which numbers make a token
 
 
 class Walk:
@@ -260,6 +260,9 @@ class Policy:
         mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(batch, tokens, -1)
         walk.x = self.linear(name + ".out", mixed)
 
+    def run_position(self, walk, name, layer):
+        walk.x = walk.x + self.tensors[name + ".weight"][:walk.x.shape[1]]
+
     def run_mean_pool(self, walk, name, layer):
         count = np.maximum(walk.there.sum(axis=1), 1)[:, None].astype(np.float32)
         walk.x = (walk.x * walk.there[:, :, None]).sum(axis=1) / count
@@ -319,7 +322,7 @@ class Policy:
            "graph_pool": run_graph_pool,
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d,
            "residual": run_residual, "gru": run_gru, "lstm": run_lstm, "attention": run_attention,
-           "mean_pool": run_mean_pool, "pointer": run_pointer}
+           "position": run_position, "mean_pool": run_mean_pool, "pointer": run_pointer}
 
     def normalized(self, x):
         if not self.network["normalize_observations"]:

@@ -246,7 +246,8 @@ bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t coun
 {
     for (uint32_t i = 0; i < count; i++)
         if (layers[i].type == RM_LAYER_ATTENTION || layers[i].type == RM_LAYER_MEAN_POOL ||
-            layers[i].type == RM_LAYER_POINTER || rm_layer_needs_edges(layers[i].type))
+            layers[i].type == RM_LAYER_POSITION || layers[i].type == RM_LAYER_POINTER ||
+            rm_layer_needs_edges(layers[i].type))
             return true;
     return false;
 }

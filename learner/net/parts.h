@@ -41,6 +41,7 @@
     X(LSTM, lstm) \
     X(TOKENS, tokens) /* from this step on, padding has no rows */ \
     X(SPREAD, spread) /* tokens side by side, zeros for padding */ \
+    X(POSITION, position) /* tokens, each with the row of its place added */ \
     X(MEAN_POOL, mean_pool) \
     X(FIRST, first) /* the first token alone */ \
     X(ATTENTION, attention) \

@@ -27,6 +27,7 @@ const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_GRU] = rm_compile_recurrent,
     [RM_LAYER_LSTM] = rm_compile_recurrent,
     [RM_LAYER_ATTENTION] = rm_compile_attention,
+    [RM_LAYER_POSITION] = rm_compile_position,
     [RM_LAYER_MEAN_POOL] = rm_compile_mean_pool,
     [RM_LAYER_POINTER] = rm_compile_pointer,
     [RM_LAYER_ONE_HOT] = rm_compile_one_hot,

@@ -98,6 +98,9 @@ class TorchPolicy(nn.Module):
         weights = torch.softmax(scores.masked_fill(~sees, -1e30), -1) * sees
         return self.linear(name + ".out", (weights @ v).transpose(1, 2).reshape(batch, tokens, -1))
 
+    def run_position(self, x, name, layer):
+        return x + self.tensor(name + ".weight")[:x.shape[1]]
+
     def run_mean_pool(self, x, name, layer):
         there, self.tokens = self.there[:, :, None].to(x.dtype), False
         return (x * there).sum(1) / there.sum(1).clamp(min=1)
@@ -148,7 +151,8 @@ class TorchPolicy(nn.Module):
     RUN = {"one_hot": run_one_hot, "message_passing": run_message_passing, "graph_attention": run_graph_attention,
            "graph_pool": run_graph_pool, "linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d, "gru": run_gru,
-           "lstm": run_lstm, "attention": run_attention, "mean_pool": run_mean_pool, "pointer": run_pointer}
+           "lstm": run_lstm, "attention": run_attention, "position": run_position, "mean_pool": run_mean_pool,
+           "pointer": run_pointer}
 
     def normalized(self, x: torch.Tensor) -> torch.Tensor:
         if not self.policy.network["normalize_observations"]:
@@ -163,7 +167,7 @@ class TorchPolicy(nn.Module):
         if len(shape) in (2, 3):
             self.image = [1] * (3 - len(shape)) + shape
         types = {layer["type"] for layer in [*policy.layers, *policy.network["value_layers"]]}
-        if types & {"attention", "mean_pool", "pointer"}:
+        if types & {"attention", "position", "mean_pool", "pointer"}:
             self.there = (x.reshape(len(x), shape[0], -1) != 0).any(2)
             if policy.layers[-1]["type"] == "pointer":
                 self.there[:, 0] = True

@@ -25,7 +25,7 @@ ACTIVATIONS = {
     "sigmoid": torch.sigmoid,
 }
 OVER_EDGES = {"message_passing", "graph_attention", "graph_pool"}
-ACROSS = {"attention", "mean_pool", "pointer"} | OVER_EDGES
+ACROSS = {"attention", "position", "mean_pool", "pointer"} | OVER_EDGES
 KINKED = {"relu", "leaky_relu"}
 
 
@@ -212,6 +212,8 @@ class Net:
             return torch.where(u < rate, torch.zeros_like(x), x / (1 - layer["rate"]))
         if kind == "attention":
             return self.attention(x, name, layer)
+        if kind == "position":
+            return x + self.p[name + "weight"][: x.shape[1]]
         if kind == "mean_pool":
             mask = self.valid[..., None].to(x.dtype)
             return (x * mask).sum(1) / mask.sum(1).clamp(min=1)

@@ -66,6 +66,10 @@
     {                                                                                              \
         .type = RM_LAYER_ATTENTION, .heads = h, .units = n, .causal = c                            \
     }
+#define POSITION(n)                                                                                \
+    {                                                                                              \
+        .type = RM_LAYER_POSITION, .codes = n                                                      \
+    }
 #define MEAN_POOL                                                                                  \
     {                                                                                              \
         .type = RM_LAYER_MEAN_POOL                                                                 \

@@ -140,6 +140,8 @@ static void add_tokens(struct drawing *d, struct rm_net_shape *shape, uint32_t t
 
 static void add_attention(struct drawing *d)
 {
+    if (chance(d, 5))
+        add(d, RM_LAYER_POSITION);
     struct rm_layer_config *a = add(d, RM_LAYER_ATTENTION);
     a->heads = within(d, 1, 3);
     a->units = a->heads * within(d, 2, 6);

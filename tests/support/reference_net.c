@@ -291,6 +291,7 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_LAYER_NORM] = any_layer_norm,
     [RM_LAYER_MEAN_POOL] = reference_mean_pool,
     [RM_LAYER_ATTENTION] = reference_attend,
+    [RM_LAYER_POSITION] = reference_place,
     [RM_LAYER_POINTER] = reference_point,
     [RM_LAYER_ONE_HOT] = reference_one_hot,
     [RM_LAYER_MESSAGE_PASSING] = reference_pass_messages,

@@ -25,6 +25,16 @@ void reference_mean_pool(struct reference_walk *w, const struct rm_layer_config 
     reference_replace(w, y);
 }
 
+void reference_place(struct reference_walk *w, const struct rm_layer_config *c, const char *name)
+{
+    (void)c;
+    const double *table = reference_tensor(w, name, "weight");
+    const size_t n = w->rows.width;
+    for (size_t r = 0; r < w->rows.count; r++)
+        for (size_t i = 0; i < n; i++)
+            w->rows.v[r * n + i] += table[r % w->tokens * n + i];
+}
+
 void reference_attend(struct reference_walk *w, const struct rm_layer_config *c, const char *name)
 {
     char in[48], out[48];
@@ -94,6 +104,7 @@ bool reference_has_layer(const struct rm_network_config *c, enum rm_layer_type t
 bool reference_looks_across(const struct rm_network_config *c, bool value)
 {
     return reference_has_layer(c, RM_LAYER_ATTENTION, value) ||
+           reference_has_layer(c, RM_LAYER_POSITION, value) ||
            reference_has_layer(c, RM_LAYER_MEAN_POOL, value) ||
            reference_has_layer(c, RM_LAYER_POINTER, value) ||
            reference_has_layer(c, RM_LAYER_MESSAGE_PASSING, value) ||

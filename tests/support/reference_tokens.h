@@ -7,6 +7,7 @@
 /* Three layers. */
 void reference_mean_pool(struct reference_walk *w, const struct rm_layer_config *c,
                          const char *name);
+void reference_place(struct reference_walk *w, const struct rm_layer_config *c, const char *name);
 void reference_attend(struct reference_walk *w, const struct rm_layer_config *c, const char *name);
 void reference_point(struct reference_walk *w, const struct rm_layer_config *c, const char *name);
 

@@ -15,6 +15,7 @@ int rm_compile_conv2d(struct rm_compiler *c, const struct rm_layer_config *layer
 int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_position(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_mean_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_one_hot(struct rm_compiler *c, const struct rm_layer_config *layer);

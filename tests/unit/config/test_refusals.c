@@ -176,7 +176,7 @@ static const struct rm_refusal cases[] = {
     /* All types are named, whatever their number. */
     {WITH("\"network\": {\"layers\": [{\"type\": \"zzzzzzzz\"}]}"),
      {"\"zzzzzzzz\" is not one of linear, noisy_linear, ",
-      ", lstm, attention, mean_pool, pointer"}},
+      ", lstm, attention, position, mean_pool, pointer"}},
 
     /* --- what other libraries call it --- */
     {WITH("\"n_envs\": 8"), {"t.json:2:1: n_envs: unknown key", "\"actor.worlds\" here"}},

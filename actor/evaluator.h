@@ -1,5 +1,6 @@
 /* evaluator: the duty that plays greedy episodes with the latest weights: at intervals of agent
- * steps, and when run->evaluate_request advances. It has its own worlds and does not delay actors.
+ * steps, and when run->evaluate_request advances. The evaluator has its own worlds and does not
+ * delay actors.
  */
 #ifndef RM_ACTOR_EVALUATOR_H
 #define RM_ACTOR_EVALUATOR_H

@@ -22,7 +22,7 @@ const struct rm_check *rm_check_at(size_t index);
  * known yet: at least one, and exactly one where policies are independent. */
 void rm_check_all(const struct rm_experiment *experiment, struct rm_findings *findings);
 
-/* Runs the checks of a policy, which has so many agents. Returns the key of the first that fails,
+/* Runs the checks of a policy with `agents` agents. Returns the key of the first check that fails,
  * with a message, or NULL. */
 const char *rm_check_policy(const struct rm_experiment *experiment, uint32_t agents, char *text,
                             size_t bytes);

@@ -18,7 +18,7 @@ bool rm_policy_from(const struct rm_experiment *experiment, const char *policy, 
 typedef int (*rm_policy_from_fn)(void *user, const char *policy);
 int rm_policy_from_each(const struct rm_experiment *experiment, rm_policy_from_fn each, void *user);
 
-/* Lets relative paths begin in `folder`. -EINVAL: they get too long; -ENOMEM. */
+/* Makes relative paths absolute, from `folder`. -EINVAL: a path gets too long; -ENOMEM. */
 int rm_policy_from_place(struct rm_experiment *experiment, const char *folder,
                          struct rm_error *error);
 

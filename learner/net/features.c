@@ -180,9 +180,9 @@ bool rm_features_in_place(const struct rm_env_agent *agent, uint32_t codes)
     return same;
 }
 
-/* Elements of a frame to words, those that are not there to zeros. */
-static void take(const struct rm_env_observation *of, const struct rm_observation_place *place,
-                 const uint8_t *elements, float *words)
+/* Converts the elements of a frame to words; missing elements become zeros. */
+static void decode(const struct rm_env_observation *of, const struct rm_observation_place *place,
+                   const uint8_t *elements, float *words)
 {
     const uint32_t there = rm_observation_there(of, elements);
     if (there < rm_observation_elements(of))
@@ -219,7 +219,7 @@ void rm_features_take_stack(const struct rm_env_agent *agent, uint32_t codes,
         words += stack * place.count;
         for (uint32_t f = 0; f < stack; f++, words += place.words) {
             if (frames[f])
-                take(&of, &place, frames[f] + place.at, words);
+                decode(&of, &place, frames[f] + place.at, words);
             else
                 memset(words, 0, place.words * sizeof *words);
             if (place.count && frames[f])

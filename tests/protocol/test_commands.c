@@ -150,9 +150,9 @@ static void status_says_it_all(void **state)
 static void all_commands_are_described(void **state)
 {
     (void)state;
-    static const char *const wanted[] = {"status", "metrics", "counters",    "get",      "set",
-                                         "pause",  "resume",  "checkpoint",  "evaluate", "policies",
-                                         "stop",   "events",  "query-schema"};
+    static const char *const wanted[] = {
+        "status", "metrics",    "counters", "get",      "set",  "trace",  "pause",
+        "resume", "checkpoint", "evaluate", "policies", "stop", "events", "query-schema"};
     json_t *schema = get("query-schema", NULL);
     json_t *commands = json_object_get(schema, "commands");
     assert_int_equal(json_array_size(commands), sizeof wanted / sizeof wanted[0]);

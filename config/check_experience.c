@@ -103,11 +103,17 @@ static bool offline_algorithm(experiment_t *e, char *text, size_t bytes)
     if (rm_algorithm_traits(e->algorithm.name)->sequences)
         return SAY(
             "algorithm.name %s learns from recurrent states, which are not recorded; use dqn, "
-            "qr-dqn, iqn or sac",
+            "qr-dqn, iqn, sac or clone",
             rm_algorithm_names[e->algorithm.name]);
     return rollout(e) && SAY("algorithm.name %s learns from rollouts of its own policy, not from a "
-                             "recording; use dqn, qr-dqn, iqn or sac",
+                             "recording; use dqn, qr-dqn, iqn, sac or clone",
                              rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool clone_offline(experiment_t *e, char *text, size_t bytes)
+{
+    return e->algorithm.name == RM_ALGORITHM_CLONE && !rm_experiment_is_offline(e) &&
+           SAY("clone does what was recorded: name a recording in sample.from");
 }
 
 static bool offline_form(experiment_t *e, char *text, size_t bytes)
@@ -168,6 +174,7 @@ static const struct rm_check rows[] = {
     {{"sample.from", "algorithm.name"},
      offline_algorithm,
      "A recording is learned from as replay of transitions."},
+    {{"algorithm.name", "sample.from"}, clone_offline, "clone learns from a recording."},
     {{"sample.from", "algorithm.form"},
      offline_form,
      "The sorrel forms draw from a ring that actors fill."},

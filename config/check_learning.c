@@ -31,8 +31,8 @@ static uint32_t layers_of(experiment_t *e, enum rm_layer_type type)
 static bool priority_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return e->priority.kind != RM_PRIORITY_UNIFORM &&
-           rm_algorithm_traits(e->algorithm.name)->rollout &&
-           SAY("\"%s\" is for replay; algorithm.name %s trains on every rollout once",
+           rm_algorithm_traits(e->algorithm.name)->value &&
+           SAY("\"%s\" is for replay of values; algorithm.name %s has no errors to draw by",
                rm_priority_names[e->priority.kind], rm_algorithm_names[e->algorithm.name]);
 }
 
@@ -265,7 +265,7 @@ static bool frozen_missing(experiment_t *e, char *text, size_t bytes)
 static const struct rm_check rows[] = {
     {{"priority.kind", "algorithm.name"},
      priority_algorithm,
-     "Priorities are for algorithms that replay."},
+     "Priorities are for algorithms that learn values of actions."},
     {{"priority.kind", "algorithm.form"}, priority_form, "The sorrel forms draw uniformly."},
     {{"priority.beta_end", "priority.beta_start"},
      beta_falls,

@@ -224,7 +224,8 @@ const struct rm_key rm_keys[] = {
     TEXT("sample.from", SAME, sample.from, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Folder of a recording (`record.directory`) to learn from: all of its rows are the "
          "replay, and there are no actors. A step of the run is then an update: `run.steps`, "
-         "`evaluation.interval` and all else in steps count updates. For dqn, qr-dqn, iqn and sac, "
+         "`evaluation.interval` and all else in steps count updates. For dqn, qr-dqn, iqn, sac and "
+         "clone, "
          "of the same world, with the same observations and actions. Empty: none. A relative path "
          "starts at the experiment's file."),
 
@@ -273,7 +274,9 @@ const struct rm_key rm_keys[] = {
          "`iqn` (Dabney 2018b), `r2d2` (Kapturowski 2019), `sac` (real actions: Haarnoja 2018; "
          "discrete ones: Christodoulou 2019). "
          "From rollouts: `ppo` (Schulman 2017), `appo` (PPO's clipping over V-trace), `vtrace` "
-         "(Espeholt 2018)."),
+         "(Espeholt 2018). From a recording alone (`sample.from`): `clone`, which does what was "
+         "recorded; its "
+         "network is that of ppo, which can start from its file (`policy.from`)."),
     ENUM("algorithm.form", SAME, algorithm.form, rm_form_names, RM_FORM_PAPER,
          "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN as in the treasurehunt programs of "
          "Sorrel, for comparison with them."),

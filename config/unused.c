@@ -14,6 +14,7 @@
 #define VTRACE    (BIT(APPO) | BIT(VTRACE))
 #define ROLLOUTS  (BIT(PPO) | VTRACE)
 #define CLIPPED   (BIT(PPO) | BIT(APPO))
+#define POLICIES  (ROLLOUTS | BIT(SAC) | BIT(CLONE))
 
 static const struct used {
     const char *path;    /* path of a key, or of a section for all of its keys */
@@ -21,10 +22,10 @@ static const struct used {
 } rows[] = {
     {"actor.quantiles", BIT(IQN)},
     {"evaluation.quantiles", BIT(IQN)},
-    {"evaluation.answer", ROLLOUTS | BIT(SAC)},
+    {"evaluation.answer", POLICIES},
     {"epsilon", VALUES},
     {"ring", REPLAY},
-    {"sample.batch", REPLAY},
+    {"sample.batch", REPLAY | BIT(CLONE)},
     {"sample.n_step", REPLAY},
     {"sample.min_fill", REPLAY},
     {"sample.sequence", BIT(R2D2)},
@@ -65,11 +66,11 @@ static const struct used {
     {"algorithm.value_rescale", BIT(R2D2)},
     {"network.noise", VALUES},
     {"network.sigma0", VALUES},
-    {"network.policy_gain", ROLLOUTS | BIT(SAC)},
-    {"network.trunk", ROLLOUTS},
-    {"network.value_layers", ROLLOUTS},
+    {"network.policy_gain", POLICIES},
+    {"network.trunk", ROLLOUTS | BIT(CLONE)},
+    {"network.value_layers", ROLLOUTS | BIT(CLONE)},
     {"optimizer.clip_apart", ROLLOUTS},
-    {"publish", REPLAY},
+    {"publish", REPLAY | BIT(CLONE)},
     {"learner.feed", BIT(DQN) | QUANTILES},
 };
 

@@ -154,8 +154,7 @@ static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
                         number(ratio(RM_PEEK(&b->age_sum), RM_PEEK(&b->age_count))));
     json_object_set_new(o, "loss", number(trained ? RM_PEEK(&b->loss) : NAN));
     json_object_set_new(o, "grad_norm", number(trained ? RM_PEEK(&b->grad_norm) : NAN));
-    json_object_set_new(o, "q_mean",
-                        number(trained && !traits->rollout ? RM_PEEK(&b->q_mean) : NAN));
+    json_object_set_new(o, "q_mean", number(trained && !traits->value ? RM_PEEK(&b->q_mean) : NAN));
     json_object_set_new(o, "learning_rate", number(RM_PEEK(&b->learning_rate)));
     json_object_set_new(o, "epsilon", number(traits->policy ? NAN : RM_PEEK(&b->epsilon)));
     json_object_set_new(o, "rollout", rollout(daemon, p));

@@ -88,9 +88,11 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
         rm_trainer_restored(r->trainer);
     if (verdict != RM_GUARD_GOOD)
         return verdict < 0 ? verdict : 0;
+    RM_POKE(&c->entropy, result->entropy);
+    if (rm_algorithm_traits(r->experiment->algorithm.name)->value)
+        return 0; /* clone: there are no others */
     RM_POKE(&c->q_mean, result->q_mean);
     RM_POKE(&c->temperature, result->temperature);
-    RM_POKE(&c->entropy, result->entropy);
     return 0;
 }
 
@@ -181,9 +183,10 @@ static int count_report(struct replay *r, struct rm_trainer_report *report, stru
     const int verdict = rm_count_late(c, r->guard, &r->method.updates, &mean, &judged, error);
     if (verdict == RM_GUARD_BACK)
         rm_trainer_restored(r->trainer);
-    if (report->made) {
-        RM_POKE(&c->q_mean, report->mean.q_mean);
+    if (report->made)
         RM_POKE(&c->entropy, report->mean.entropy);
+    if (report->made && !rm_algorithm_traits(r->experiment->algorithm.name)->value) {
+        RM_POKE(&c->q_mean, report->mean.q_mean);
         RM_POKE(&c->temperature, report->mean.temperature);
     }
     return verdict < 0 ? verdict : 0;
@@ -299,8 +302,8 @@ static const char *staged_because(const struct replay *r, struct rm_backend *bac
         return "algorithm.form has stacks across episodes";
     if (rm_algorithm_traits(e->algorithm.name)->sequences)
         return "sequences are made on the host";
-    if (e->algorithm.name == RM_ALGORITHM_SAC && r->agent->has_mask)
-        return "algorithm.name sac: the host has the legal actions of both states";
+    if (rm_algorithm_traits(e->algorithm.name)->policy && r->agent->has_mask)
+        return "algorithm.name: the host has the legal actions of both states";
     if (e->algorithm.cql > 0 && r->agent->has_mask)
         return "algorithm.cql: the host has the legal actions of both states";
     if (r->plan->reals)

@@ -9,9 +9,10 @@
 
 /* By algorithm; NULL: the algorithm learns from rollouts (actor_critic.h). */
 static const struct rm_update_ops *const updates[] = {
-    [RM_ALGORITHM_DQN] = &rm_dqn_updates, [RM_ALGORITHM_QR_DQN] = &rm_dqn_updates,
-    [RM_ALGORITHM_IQN] = &rm_dqn_updates, [RM_ALGORITHM_R2D2] = &rm_r2d2_updates,
-    [RM_ALGORITHM_SAC] = &rm_sac_updates, [RM_ALGORITHM_VTRACE] = NULL,
+    [RM_ALGORITHM_DQN] = &rm_dqn_updates,     [RM_ALGORITHM_QR_DQN] = &rm_dqn_updates,
+    [RM_ALGORITHM_IQN] = &rm_dqn_updates,     [RM_ALGORITHM_R2D2] = &rm_r2d2_updates,
+    [RM_ALGORITHM_SAC] = &rm_sac_updates,     [RM_ALGORITHM_VTRACE] = NULL,
+    [RM_ALGORITHM_CLONE] = &rm_clone_updates,
 };
 static_assert(sizeof updates == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
 

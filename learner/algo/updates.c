@@ -183,7 +183,8 @@ struct rm_batch_extras rm_updates_extras(const struct rm_trainer_spec *spec,
     const bool priorities = spec->experiment->priority.kind == RM_PRIORITY_PROPORTIONAL;
     return (struct rm_batch_extras){
         .next_masks = spec->masks,
-        .masks = spec->masks && (ops->critics > 0 || spec->experiment->algorithm.cql > 0),
+        .masks = spec->masks &&
+                 (ops->critics > 0 || ops->imitates || spec->experiment->algorithm.cql > 0),
         .priorities = priorities,
         .leaves = priorities,
     };

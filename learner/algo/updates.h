@@ -36,6 +36,7 @@ struct rm_update {
 struct rm_update_ops {
     size_t bytes; /* of the algorithm's struct, which begins with struct rm_updates; zeroed */
     bool on_several_devices;
+    bool imitates;      /* the loss needs the legal actions of the state that was acted in */
     bool from_rollouts; /* no batches and no target networks (actor_critic.h) */
     uint32_t
         critics; /* value networks beside the policy's; if any, they have the target networks */
@@ -180,7 +181,7 @@ void rm_updates_guarded(struct rm_updates *updates, struct rm_guard *guard);
 void rm_updates_restored(struct rm_updates *updates);
 void rm_updates_state(struct rm_updates *updates, struct rm_state *state);
 
-extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates;
+extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates, rm_clone_updates;
 
 /* The trainer of such updates, for each kind of backend. */
 int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

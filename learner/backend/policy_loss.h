@@ -24,8 +24,8 @@
 
 enum rm_policy_sum {
     RM_SUM_POLICY = 0, /* each a sum over samples, to be divided by their number */
+    RM_SUM_ENTROPY,    /* as RM_SUM_OF_ENTROPY (value_ops.h) */
     RM_SUM_VALUE,
-    RM_SUM_ENTROPY,
     RM_SUM_KL,
     RM_SUM_CLIPPED,
     RM_SUM_COUNT

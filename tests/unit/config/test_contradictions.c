@@ -96,6 +96,8 @@ static const struct rm_refusal cases[] = {
      {"network.layers: noisy layers are for", "vtrace draws its actions"}},
     {WITH("\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 8}]}"),
      {"network.layers: recurrent layers learn from sequences", "dqn"}},
+    {WITH("\"algorithm\": {\"name\": \"clone\"}"),
+     {"algorithm.name: clone does what was recorded: name a recording in sample.from"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"sample\": {\"from\": \"r\"}"),
      {"sample.from: algorithm.name ppo learns from rollouts of its own policy", "dqn, qr-dqn"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"from\": \"r\"}"),

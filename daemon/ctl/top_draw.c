@@ -11,18 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAIR_PHASE     1 /* pairs of phases: PAIR_PHASE + phase */
-#define PAIR_GOOD      (PAIR_PHASE + RM_PHASE_COUNT)
-#define PAIR_WARN      (PAIR_GOOD + 1)
-#define PAIR_BAD       (PAIR_GOOD + 2)
-#define PAIR_BAR       (PAIR_GOOD + 3)
-#define BAR_LEAST      12
-#define WORKERS_LEAST  6 /* lines that figures leave them */
-#define CURVE_COLUMN   7
-#define CURVE_CELLS    120
-#define CURVE_LEVELS   8
-#define CURVE_REST     (CURVE_COLUMN + 26) /* columns that are not the curve's */
-#define WORKER_COLUMNS 52                  /* what stands before a worker's bar */
+#define PAIR_PHASE    1 /* pairs of phases: PAIR_PHASE + phase */
+#define PAIR_GOOD     (PAIR_PHASE + RM_PHASE_COUNT)
+#define PAIR_WARN     (PAIR_GOOD + 1)
+#define PAIR_BAD      (PAIR_GOOD + 2)
+#define PAIR_BAR      (PAIR_GOOD + 3)
+#define BAR_LEAST     12
+#define WORKERS_LEAST 6 /* lines that figures leave them */
+#define CURVE_COLUMN  7
+#define CURVE_CELLS   120
+#define CURVE_LEVELS  8
+#define CURVE_REST    (CURVE_COLUMN + 26) /* columns that are not the curve's */
+#define AGENT_NAME    14                  /* columns of names where there is little room */
+#define WORKER_NAME   18
 
 static bool colours;
 
@@ -83,6 +84,22 @@ static attr_t state_paint(const char *state)
     return A_NORMAL;
 }
 
+/* Cuts what is longer than `room`: before a word, so that no number is cut, or inside of the only
+ * word. A '~' shows it. */
+static void shorten(char *text, int room)
+{
+    if ((int)strlen(text) <= room || room < 1)
+        return;
+    int end = room - 1;
+    for (int i = 1; i < room - 1; i++)
+        if (text[i] == ' ')
+            end = i + 1;
+    while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80)
+        end--; /* a character of several bytes */
+    text[end] = '~';
+    text[end + 1] = '\0';
+}
+
 /* At (y, x), never beyond the right edge; control characters of foreign text become '?'. Returns
  * the column after it. */
 static int put(int y, int x, attr_t how, const char *format, ...)
@@ -101,6 +118,7 @@ static int put(int y, int x, attr_t how, const char *format, ...)
     int width = COLS - x;
     if (y < 0 || y >= LINES || width <= 0)
         return x;
+    shorten(text, width);
     attrset(how);
     mvaddnstr(y, x, text, width);
     attrset(A_NORMAL);
@@ -119,6 +137,15 @@ static int put_whole(int y, int x, attr_t how, const char *format, ...)
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     return x + (int)strlen(text) <= COLS ? put(y, x, how, "%s", text) : x;
+}
+
+/* A name in a column. */
+static int put_name(int y, int x, attr_t how, int width, const char *name)
+{
+    char text[RM_SNAPSHOT_TEXT];
+    snprintf(text, sizeof text, "%s", name);
+    shorten(text, width);
+    return put(y, x, how, "%-*s", width, text);
 }
 
 static void draw_progress(int y, const struct rm_snapshot *s)
@@ -170,9 +197,10 @@ static void draw_curve(int y, const struct rm_curve *curve)
 static int draw_head(const struct rm_top *top)
 {
     const struct rm_snapshot *s = top->now;
-    int x = put(0, 0, A_BOLD, "%s", s->name);
-    x = put(0, x + 2, top->ended ? paint(PAIR_BAD) | A_BOLD : state_paint(s->state), "%s",
-            top->ended ? "ended" : s->state);
+    const char *state = top->ended ? "ended" : s->state;
+    const int length = (int)strlen(s->name), room = COLS - 2 - (int)strlen(state);
+    int x = put_name(0, 0, A_BOLD, length < room ? length : room, s->name);
+    x = put(0, x + 2, top->ended ? paint(PAIR_BAD) | A_BOLD : state_paint(state), "%s", state);
     if (s->mode[0])
         x = put_whole(0, x + 2, A_NORMAL, "mode %s", s->mode);
     x = put_whole(0, x + 2, A_NORMAL, "up %s", rm_format_duration(s->uptime_s).s);
@@ -221,45 +249,49 @@ static bool has_rollouts(const struct rm_snapshot *s)
     return false;
 }
 
-/* Columns of the agents, and which give way first in a narrow terminal; 0: never. */
-struct agent_column {
+/* Columns of a table, and which give way first in a narrow terminal; 0: never. */
+struct column {
     const char *title;
     int width, omit;
 };
-enum { AGENT_COLUMNS = 11 };
+enum { AGENT_COLUMNS = 11, WORKER_COLUMNS = 5 };
 
-static int agent_columns(struct agent_column *columns, bool rollouts)
+static void widen(struct column *column, const char *cell)
 {
-    const struct agent_column all[] = {{"AGENT", 14, 0},
-                                       {"FIRST", 8, 5},
-                                       {"LAST", 8, 0},
-                                       {"GREEDY", 8, 0},
-                                       {"STEPS", 8, 4},
-                                       {"UPDATES", 8, 6},
-                                       {rollouts ? "ENTROPY" : "REPLAY", 7, 8},
-                                       {"RATIO", 7, 9},
-                                       {"LAG", 7, 7},
-                                       {rollouts ? "KL" : "EPSILON", 8, 10},
-                                       {"LOSS", 9, 3}};
-    _Static_assert(sizeof all / sizeof all[0] == AGENT_COLUMNS, "the columns of draw_agent()");
+    const int width = (int)strlen(cell);
+    if (width > column->width)
+        column->width = width;
+}
+
+/* Leaves columns out until the others fit, the first with at most `name`; what is left over is for
+ * names. Returns the width of all. */
+static int fit_columns(struct column *columns, int count, int name)
+{
+    const int longest = columns[0].width;
     int width = 0;
-    for (int c = 0; c < AGENT_COLUMNS; c++)
-        width += (columns[c] = all[c]).width + (c > 0);
+    if (columns[0].width > name)
+        columns[0].width = name;
+    for (int c = 0; c < count; c++)
+        width += columns[c].width + (c > 0);
     while (width > COLS) {
         int first = 0;
-        for (int c = 1; c < AGENT_COLUMNS; c++)
+        for (int c = 1; c < count; c++)
             if (columns[c].width && columns[c].omit > columns[first].omit)
                 first = c;
         if (!columns[first].omit)
             break;
         width -= columns[first].width + 1;
-        columns[first] = (struct agent_column){NULL, 0, 0};
+        columns[first] = (struct column){NULL, 0, 0};
+    }
+    while (width < COLS && columns[0].width < longest) {
+        columns[0].width++;
+        width++;
     }
     return width;
 }
 
-static void draw_agent(int y, const struct agent_column *columns, const struct rm_snapshot *s,
-                       const struct rm_snapshot_agent *a, bool rollouts)
+static void agent_cells(struct rm_text *cells, const struct rm_snapshot *s,
+                        const struct rm_snapshot_agent *a, bool rollouts)
 {
     const struct rm_snapshot_policy none = {.name = "",
                                             .env_steps = NAN,
@@ -274,7 +306,7 @@ static void draw_agent(int y, const struct agent_column *columns, const struct r
     const struct rm_snapshot_policy *p = policy_of(s, a);
     if (!p)
         p = &none;
-    const struct rm_text cells[AGENT_COLUMNS] = {
+    const struct rm_text all[AGENT_COLUMNS] = {
         {""},
         rm_format_measure(a->first),
         rm_format_measure(a->last),
@@ -286,24 +318,44 @@ static void draw_agent(int y, const struct agent_column *columns, const struct r
         rm_format_measure(p->lag_mean),
         rollouts ? rm_format_measure(p->kl) : rm_format_number(p->epsilon),
         rm_format_measure(p->loss)};
-    int x = put(y, 0, A_NORMAL, "%-*.*s", columns[0].width, columns[0].width, a->name);
-    for (int c = 1; c < AGENT_COLUMNS; c++)
-        if (columns[c].width)
-            x = put(y, x, c == 2 ? A_BOLD : A_NORMAL, " %*s", columns[c].width, cells[c].s);
+    memcpy(cells, all, sizeof all);
 }
 
 static int draw_agents(int y, int most, const struct rm_snapshot *s)
 {
     const bool rollouts = has_rollouts(s);
-    struct agent_column columns[AGENT_COLUMNS];
-    const int width = agent_columns(columns, rollouts);
+    const int shown = (int)s->agents < most ? (int)s->agents : most;
+    struct rm_text cells[RM_BOARD_AGENTS][AGENT_COLUMNS];
+    struct column columns[] = {{"AGENT", 5, 0},
+                               {"FIRST", 8, 5},
+                               {"LAST", 8, 1},
+                               {"GREEDY", 8, 2},
+                               {"STEPS", 8, 4},
+                               {"UPDATES", 8, 6},
+                               {rollouts ? "ENTROPY" : "REPLAY", 7, 8},
+                               {"RATIO", 7, 9},
+                               {"LAG", 7, 7},
+                               {rollouts ? "KL" : "EPSILON", 8, 10},
+                               {"LOSS", 9, 3}};
+    _Static_assert(sizeof columns / sizeof columns[0] == AGENT_COLUMNS, "those of agent_cells()");
+    for (int i = 0; i < shown; i++) {
+        agent_cells(cells[i], s, &s->agent[i], rollouts);
+        widen(&columns[0], s->agent[i].name);
+        for (int c = 1; c < AGENT_COLUMNS; c++)
+            widen(&columns[c], cells[i][c].s);
+    }
+    const int width = fit_columns(columns, AGENT_COLUMNS, AGENT_NAME);
     int x = put(y, 0, A_REVERSE, "%-*s", columns[0].width, columns[0].title);
     for (int c = 1; c < AGENT_COLUMNS; c++)
         if (columns[c].width)
             x = put(y, x, A_REVERSE, " %*s", columns[c].width, columns[c].title);
     put(y++, x, A_REVERSE, "%*s", COLS > width ? COLS - width : 0, "");
-    for (unsigned i = 0; i < s->agents && most-- > 0; i++)
-        draw_agent(y++, columns, s, &s->agent[i], rollouts);
+    for (int i = 0; i < shown; i++, y++) {
+        x = put_name(y, 0, A_NORMAL, columns[0].width, s->agent[i].name);
+        for (int c = 1; c < AGENT_COLUMNS; c++)
+            if (columns[c].width)
+                x = put(y, x, c == 2 ? A_BOLD : A_NORMAL, " %*s", columns[c].width, cells[i][c].s);
+    }
     return y + 1;
 }
 
@@ -317,7 +369,7 @@ static int draw_figures(int y, int most, const struct rm_snapshot *s)
         int x = 14;
         if (a->figures < 2)
             continue;
-        put(y, 0, A_NORMAL, "%-13.13s", a->name);
+        put_name(y, 0, A_NORMAL, 13, a->name);
         for (unsigned f = 0; f < a->figures; f++)
             x = put_whole(y, x, A_NORMAL, " %s %s ", a->figure[f].name,
                           rm_format_measure(a->figure[f].last).s);
@@ -335,34 +387,57 @@ static void draw_bar(int y, int x, int cells, const double *share)
             x = put(y, x, paint(PAIR_PHASE + p), "%c", rm_top_phase_letter(p));
 }
 
+static void worker_cells(struct rm_text *cells, const struct rm_snapshot_worker *w)
+{
+    struct rm_text pid = {"-"};
+    if (w->pid > 0)
+        snprintf(pid.s, sizeof pid.s, "%.0f", w->pid);
+    const struct rm_text all[WORKER_COLUMNS] = {
+        {""}, pid, {""}, rm_format_count(w->generation), rm_format_count(w->deaths)};
+    memcpy(cells, all, sizeof all);
+}
+
 static void draw_workers(int y, int last, const struct rm_top *top)
 {
     unsigned index[RM_BOARD_WORKERS];
     const struct rm_snapshot *s = top->now;
+    struct rm_text cells[WORKER_COLUMNS];
+    struct column columns[] = {
+        {"WORKER", 6, 0}, {"PID", 7, 0}, {"STATE", 11, 0}, {"RUN", 4, 0}, {"DEATHS", 6, 0}};
+    _Static_assert(sizeof columns / sizeof columns[0] == WORKER_COLUMNS, "those of worker_cells()");
+    for (unsigned i = 0; i < s->workers; i++) {
+        worker_cells(cells, &s->worker[i]);
+        widen(&columns[0], s->worker[i].name);
+        for (int c = 1; c < WORKER_COLUMNS; c++)
+            widen(&columns[c], cells[c].s);
+    }
+    if (columns[0].width > WORKER_NAME)
+        columns[0].width = WORKER_NAME;
     rm_top_sort(top, index);
-    put(y++, 0, A_REVERSE, "%-18s %7s %-11s %4s %6s  %-*s", "WORKER", "PID", "STATE", "RUN",
-        "DEATHS", COLS > WORKER_COLUMNS ? COLS - WORKER_COLUMNS : 0, "TIME GOES TO");
+    int bar = put(y, 0, A_REVERSE, "%-*s %*s %-*s %*s %*s  ", columns[0].width, columns[0].title,
+                  columns[1].width, columns[1].title, columns[2].width, columns[2].title,
+                  columns[3].width, columns[3].title, columns[4].width, columns[4].title);
+    put(y++, bar, A_REVERSE, "%-*s", COLS > bar ? COLS - bar : 0, "TIME GOES TO");
     for (unsigned i = (unsigned)top->scroll; i < s->workers && y <= last; i++, y++) {
         const struct rm_snapshot_worker *w = &s->worker[index[i]];
         double share[RM_PHASE_COUNT];
-        char pid[16] = "-";
-        if (w->pid > 0)
-            snprintf(pid, sizeof pid, "%.0f", w->pid);
+        worker_cells(cells, w);
         const char *state = w->state[0] ? w->state : w->supervised;
         /* The supervisor's word counts where there is no process that could have one. */
         if (w->supervised[0] && strcmp(w->supervised, "up") != 0)
             state = w->supervised;
-        int x = put(y, 0, A_NORMAL, "%-18.18s %7s ", w->name, pid);
-        x = put(y, x, state_paint(state), "%-11.11s", state);
-        put(y, x, w->deaths > 0 ? paint(PAIR_WARN) : A_NORMAL, " %4s %6s",
-            rm_format_count(w->generation).s, rm_format_count(w->deaths).s);
+        int x = put_name(y, 0, A_NORMAL, columns[0].width, w->name);
+        x = put(y, x, A_NORMAL, " %*s ", columns[1].width, cells[1].s);
+        x = put_name(y, x, state_paint(state), columns[2].width, state);
+        put(y, x, w->deaths > 0 ? paint(PAIR_WARN) : A_NORMAL, " %*s %*s", columns[3].width,
+            cells[3].s, columns[4].width, cells[4].s);
         if (!strcmp(state, "failed") || !strcmp(state, "backing off")) {
-            put(y, WORKER_COLUMNS, paint(PAIR_BAD), "%s", w->reason);
+            put(y, bar, paint(PAIR_BAD), "%s", w->reason);
             continue;
         }
         rm_snapshot_phases(w, rm_top_earlier(top, w), share);
-        int cells = COLS - WORKER_COLUMNS - 1;
-        draw_bar(y, WORKER_COLUMNS, cells < BAR_LEAST ? BAR_LEAST : cells, share);
+        int cells_left = COLS - bar - 1;
+        draw_bar(y, bar, cells_left < BAR_LEAST ? BAR_LEAST : cells_left, share);
     }
 }
 
@@ -396,6 +471,7 @@ static void draw_help(void)
         "LAG           updates from the weights acted with to the learner's own, mean",
         "RUN           which start of the worker this is",
         "bars          where each worker's time went since the last look",
+        "~             a name or a sentence is longer than there is room for",
         "",
         "q   quit                     p   pause or resume",
         "s   order of the workers     e   evaluate now",

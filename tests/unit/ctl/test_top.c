@@ -1,7 +1,10 @@
-/* What `top` shows, before it is drawn. */
+/* What `top` shows: its figures, and how they are drawn on a screen. */
 #include "daemon/ctl/top.h"
 
+#include "daemon/format.h"
+
 #include <math.h>
+#include <ncurses.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,6 +154,162 @@ static void speed_falls_back_to_two_looks(void **state)
     assert_true(rm_top_speed(&top) == 123);
 }
 
+/* --- drawn ----------------------------------------------------------------------------------- */
+
+#define MOST_COLUMNS 200
+
+static SCREEN *screen;
+static FILE *nowhere, *nothing;
+
+static int open_screen(void **state)
+{
+    (void)state;
+    nowhere = fopen("/dev/null", "we");
+    nothing = fopen("/dev/null", "re");
+    screen = nowhere && nothing ? newterm("vt100", nowhere, nothing) : NULL;
+    return screen ? 0 : -1;
+}
+
+static int close_screen(void **state)
+{
+    (void)state;
+    endwin();
+    delscreen(screen);
+    return fclose(nowhere) || fclose(nothing);
+}
+
+/* A run of nothing that is known, drawn on 24 lines. */
+static void begin(struct rm_top *top)
+{
+    memset(&now, 0, sizeof now);
+    memset(top, 0, sizeof *top);
+    snprintf(now.name, sizeof now.name, "hunt");
+    snprintf(now.state, sizeof now.state, "running");
+    top->now = &now;
+    top->have_now = true;
+}
+
+static void draw(const struct rm_top *top, int columns)
+{
+    assert_int_equal(resizeterm(24, columns), OK);
+    rm_top_draw(top);
+}
+
+static const char *line_of(int y)
+{
+    static char text[MOST_COLUMNS + 1];
+    assert_int_not_equal(mvinnstr(y, 0, text, MOST_COLUMNS), ERR);
+    return text;
+}
+
+/* The line that begins with this, or -1. */
+static int line_with(const char *start)
+{
+    for (int y = 0; y < 24; y++)
+        if (!strncmp(line_of(y), start, strlen(start)))
+            return y;
+    return -1;
+}
+
+/* Whatever the width and the numbers: each number is whole, and ends where its title ends. */
+static void columns_are_as_wide_as_their_numbers(void **state)
+{
+    static const double values[] = {-123456, -1.5e-104, 0.5, 99994, -99994};
+    struct rm_top top;
+    (void)state;
+    for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
+        begin(&top);
+        now.agents = 2;
+        now.policies = 1;
+        snprintf(now.policy[0].name, sizeof now.policy[0].name, "p");
+        struct rm_snapshot_policy *p = &now.policy[0];
+        p->updates = p->replay_fill = p->replay_ratio = p->lag_mean = p->loss = values[v];
+        p->rollouts = p->entropy = p->kl = values[v];
+        for (int a = 0; a < 2; a++) {
+            struct rm_snapshot_agent *agent = &now.agent[a];
+            snprintf(agent->name, sizeof agent->name, "agent_%d", a);
+            snprintf(agent->policy, sizeof agent->policy, "%s", a ? "none" : "p");
+            agent->first = agent->last = agent->eval_mean = agent->env_steps = a ? 1 : values[v];
+        }
+        const struct rm_text measure = rm_format_measure(values[v]);
+        const struct rm_text count = rm_format_count(values[v]);
+        for (int columns = 14; columns <= MOST_COLUMNS; columns++) {
+            char titles[MOST_COLUMNS + 1], cells[MOST_COLUMNS + 1];
+            draw(&top, columns);
+            const int y = line_with("AGENT");
+            assert_true(y > 0);
+            snprintf(titles, sizeof titles, "%s", line_of(y));
+            for (int a = 1; a <= 2; a++) {
+                int numbers = 0, shown = 0;
+                snprintf(cells, sizeof cells, "%s", line_of(y + a));
+                for (int x = 7; x < columns; x++) {
+                    const bool ends = cells[x] != ' ' && (x + 1 == columns || cells[x + 1] == ' ');
+                    const bool title =
+                        titles[x] != ' ' && (x + 1 == columns || titles[x + 1] == ' ');
+                    assert_int_equal(ends, title);
+                    numbers += ends;
+                }
+                for (char *save = NULL, *word = strtok_r(cells + 7, " ", &save); word;
+                     word = strtok_r(NULL, " ", &save), shown++)
+                    if (a == 1)
+                        assert_true(!strcmp(word, measure.s) || !strcmp(word, count.s));
+                assert_int_equal(shown, numbers);
+                assert_true(columns < 80 || shown >= 5);
+            }
+        }
+    }
+}
+
+static void workers_that_restart_often_shift_no_bars(void **state)
+{
+    struct rm_top top;
+    (void)state;
+    begin(&top);
+    set_worker(&now, 0, "actor-0", 0, 1);
+    set_worker(&now, 1, "actor-1", 0, 1);
+    now.worker[1].generation = now.worker[1].deaths = 123456789;
+    now.worker[1].pid = 4194304;
+    draw(&top, 80);
+    const int y = line_with("WORKER");
+    assert_true(y > 0);
+    const char *title = strstr(line_of(y), "TIME");
+    assert_non_null(title);
+    const long column = title - line_of(y);
+    for (int w = 1; w <= 2; w++) {
+        const char *line = line_of(y + w);
+        assert_true(line[column] == 'f' && line[column - 1] == ' ' && line[column - 3] != ' ');
+    }
+    assert_non_null(strstr(line_of(y + 2), " 4194304 "));
+    assert_non_null(strstr(line_of(y + 2), "  123M   123M  f"));
+}
+
+/* Names take what room there is, and sentences end before a word that does not fit. */
+static void what_is_cut_shows_it(void **state)
+{
+    static const char name[] = "an-agent-whose-name-is-as-long-as-can-be";
+    struct rm_top top;
+    (void)state;
+    begin(&top);
+    now.agents = 1;
+    snprintf(now.agent[0].name, sizeof now.agent[0].name, "%s", name);
+    memset(now.name, 'x', sizeof now.name - 1);
+    snprintf(now.error, sizeof now.error, "%074d 123456 says the error", 0);
+    set_worker(&now, 0, "a-worker-of-a-very-long-name", 0, 1);
+    snprintf(now.worker[0].state, sizeof now.worker[0].state, "failed");
+    snprintf(now.worker[0].reason, sizeof now.worker[0].reason, "exit code 1 and signal 123456789");
+    draw(&top, 80);
+    assert_non_null(strstr(line_of(0), "xx~  running"));
+    assert_non_null(strstr(line_of(line_with("00000")), "0000 ~ "));
+    assert_int_not_equal(line_with("a-worker-of-a-ver~ "), -1);
+    assert_non_null(strstr(line_of(line_with("a-worker")), "exit code 1 and signal ~"));
+    const int y = line_with("an-agent");
+    assert_true(y > 0);
+    assert_null(strstr(line_of(y), name));
+    assert_int_equal(line_of(y)[strcspn(line_of(y), " ") - 1], '~');
+    draw(&top, 160);
+    assert_non_null(strstr(line_of(y), name));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +319,9 @@ int main(void)
         cmocka_unit_test(shares_are_of_the_time_since_the_last_look),
         cmocka_unit_test(workers_are_sorted),
         cmocka_unit_test(speed_falls_back_to_two_looks),
+        cmocka_unit_test(columns_are_as_wide_as_their_numbers),
+        cmocka_unit_test(workers_that_restart_often_shift_no_bars),
+        cmocka_unit_test(what_is_cut_shows_it),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_screen, close_screen);
 }

@@ -29,12 +29,18 @@ static bool colours;
 
 void rm_top_colours(void)
 {
-    /* Background of each phase: of 256 colours where there are so many, else of eight. */
+    /* Background of each phase: of 256 colours where there are so many, else of eight. Those of
+     * 256 are distinct for people who are colour-blind: at least 20 apart in CIELAB as they are and
+     * as protanopes, deuteranopes and tritanopes see them (Machado 2009, full severity). */
     static const short rich[] = {
-        [RM_PHASE_OTHER] = 240,     [RM_PHASE_ENVIRONMENT] = 71, [RM_PHASE_INFERENCE] = 74,
-        [RM_PHASE_RING] = 180,      [RM_PHASE_WAITING] = 236,    [RM_PHASE_SAMPLING] = 179,
-        [RM_PHASE_UPLOAD] = 139,    [RM_PHASE_FORWARD] = 68,     [RM_PHASE_BACKWARD] = 167,
-        [RM_PHASE_OPTIMIZER] = 134, [RM_PHASE_PUBLISH] = 109,    [RM_PHASE_CHECKPOINT] = 223,
+        [RM_PHASE_OTHER] = 241,     [RM_PHASE_ENVIRONMENT] = 35, [RM_PHASE_INFERENCE] = 81,
+        [RM_PHASE_RING] = 185,      [RM_PHASE_WAITING] = 236,    [RM_PHASE_SAMPLING] = 88,
+        [RM_PHASE_UPLOAD] = 175,    [RM_PHASE_FORWARD] = 27,     [RM_PHASE_BACKWARD] = 130,
+        [RM_PHASE_OPTIMIZER] = 127, [RM_PHASE_PUBLISH] = 151,    [RM_PHASE_CHECKPOINT] = 231,
+    };
+    static const bool dark_of_256[RM_PHASE_COUNT] = {
+        [RM_PHASE_OTHER] = true,   [RM_PHASE_WAITING] = true,  [RM_PHASE_SAMPLING] = true,
+        [RM_PHASE_FORWARD] = true, [RM_PHASE_BACKWARD] = true, [RM_PHASE_OPTIMIZER] = true,
     };
     static const short plain[] = {
         [RM_PHASE_OTHER] = COLOR_WHITE,    [RM_PHASE_ENVIRONMENT] = COLOR_GREEN,
@@ -54,7 +60,8 @@ void rm_top_colours(void)
     use_default_colors();
     for (int p = 0; p < RM_PHASE_COUNT; p++) {
         short back = COLORS >= 256 ? rich[p] : plain[p];
-        short fore = p == RM_PHASE_WAITING ? COLOR_WHITE : COLOR_BLACK;
+        const bool dark = COLORS >= 256 ? dark_of_256[p] : p == RM_PHASE_WAITING;
+        const short fore = dark ? COLOR_WHITE : COLOR_BLACK;
         init_pair((short)(PAIR_PHASE + p), fore, back);
     }
     init_pair(PAIR_GOOD, COLOR_GREEN, -1);

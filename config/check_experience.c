@@ -16,31 +16,25 @@ static bool rollout(experiment_t *e)
     return rm_algorithm_traits(e->algorithm.name)->rollout;
 }
 
-/* Do actors insert into a ring for replay? */
-static bool inserts(experiment_t *e)
-{
-    return !rollout(e) && !rm_experiment_is_offline(e);
-}
-
 /* --- ring and samples ---------------------------------------------------------------------- */
 
 static bool ring_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return inserts(e) && e->ring.capacity < e->sample.batch &&
+    return rm_fills_replay(e) && e->ring.capacity < e->sample.batch &&
            SAY("%" PRIu64 " transitions are fewer than one batch (sample.batch %u)",
                e->ring.capacity, e->sample.batch);
 }
 
 static bool fill_capacity(experiment_t *e, char *text, size_t bytes)
 {
-    return inserts(e) && e->sample.min_fill > e->ring.capacity &&
+    return rm_fills_replay(e) && e->sample.min_fill > e->ring.capacity &&
            SAY("%" PRIu64 " transitions do not fit: ring.capacity is %" PRIu64, e->sample.min_fill,
                e->ring.capacity);
 }
 
 static bool fill_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return inserts(e) && e->sample.min_fill < e->sample.batch &&
+    return rm_fills_replay(e) && e->sample.min_fill < e->sample.batch &&
            SAY("%" PRIu64 " transitions are fewer than one batch (sample.batch %u)",
                e->sample.min_fill, e->sample.batch);
 }
@@ -61,7 +55,7 @@ static bool batch_rows(experiment_t *e, char *text, size_t bytes)
 
 static bool slack_batch(experiment_t *e, char *text, size_t bytes)
 {
-    return inserts(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+    return rm_fills_replay(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < 1 &&
            SAY("%g updates are less than one batch: the learner could never sample; use at least 1",
                e->limiter.slack_updates);
@@ -72,7 +66,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
 {
     uint32_t worlds = (e->actor.worlds + e->actor.count - 1) / e->actor.count;
     double row = worlds * e->limiter.updates_per_step;
-    return inserts(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
+    return rm_fills_replay(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < row &&
            SAY("%g updates are less than one row of an actor inserts (%u worlds x "
                "limiter.updates_per_step %g = %g): the actor could never continue; use at least %g",
@@ -81,7 +75,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
 
 static bool lockstep_free(experiment_t *e, char *text, size_t bytes)
 {
-    return inserts(e) && e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
+    return rm_fills_replay(e) && e->mode != RM_MODE_FREE && e->limiter.updates_per_step == 0 &&
            SAY("0 is free running, but in mode %s a round has a fixed number of updates; use a "
                "value above 0",
                rm_mode_names[e->mode]);

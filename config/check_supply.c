@@ -25,12 +25,6 @@ static bool rollout(experiment_t *e)
     return rm_algorithm_traits(e->algorithm.name)->rollout;
 }
 
-/* Do actors insert into a ring for replay? */
-static bool inserts(experiment_t *e)
-{
-    return !rollout(e) && !rm_experiment_is_offline(e);
-}
-
 static bool sequences(experiment_t *e)
 {
     return rm_algorithm_traits(e->algorithm.name)->sequences;
@@ -82,7 +76,7 @@ static bool ring_of_sequences(experiment_t *e, uint32_t agents, char *text, size
 
 static bool ring_sample(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
-    if (!inserts(e))
+    if (!rm_fills_replay(e))
         return false;
     return sequences(e) ? ring_of_sequences(e, agents, text, bytes)
                         : ring_of_transitions(e, agents, text, bytes);
@@ -122,8 +116,8 @@ static uint64_t rows_before_first(experiment_t *e, uint32_t agents)
 /* Without a limiter, and in rounds, actors do not wait for the learner. */
 static bool fill_sample(experiment_t *e, uint32_t agents, char *text, size_t bytes)
 {
-    if (!inserts(e) || rm_form_traits(e->algorithm.form)->slots || e->mode != RM_MODE_FREE ||
-        e->limiter.updates_per_step <= 0)
+    if (!rm_fills_replay(e) || rm_form_traits(e->algorithm.form)->slots ||
+        e->mode != RM_MODE_FREE || e->limiter.updates_per_step <= 0)
         return false;
     const uint64_t there = rows_before_first(e, agents), needed = sample_rows(e);
     return there < needed &&
@@ -138,7 +132,7 @@ static bool fill_run(experiment_t *e, uint32_t agents, char *text, size_t bytes)
     struct words of = {""};
     if (agents > 1)
         snprintf(of.s, sizeof of.s, " of %u agents", agents);
-    return inserts(e) && e->run.steps &&
+    return rm_fills_replay(e) && e->run.steps &&
            (e->sample.min_fill + agents - 1) / agents > e->run.steps &&
            SAY("%" PRIu64 " transitions before the first update, but the run ends after %" PRIu64
                " steps (run.steps)%s: nothing would be learned",
@@ -151,7 +145,7 @@ static bool run_length(experiment_t *e, uint32_t agents, char *text, size_t byte
 {
     const uint64_t rows = (e->run.steps + e->actor.worlds - 1) / e->actor.worlds + 1;
     (void)agents;
-    return inserts(e) && !rm_form_traits(e->algorithm.form)->slots && e->run.steps &&
+    return rm_fills_replay(e) && !rm_form_traits(e->algorithm.form)->slots && e->run.steps &&
            rows < sample_rows(e) &&
            SAY("%" PRIu64 " steps are %" PRIu64 " rows of %s, and a sample spans %" PRIu64
                " (%s): nothing would be learned; at least %" PRIu64,

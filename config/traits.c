@@ -29,6 +29,12 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name)
     return &traits[name];
 }
 
+bool rm_fills_replay(const struct rm_experiment *experiment)
+{
+    return !rm_algorithm_traits(experiment->algorithm.name)->rollout &&
+           !rm_experiment_is_offline(experiment);
+}
+
 uint32_t rm_actor_processes(const struct rm_experiment *experiment)
 {
     return experiment->actor.device == RM_ACTOR_CPU && !rm_experiment_is_offline(experiment)

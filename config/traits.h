@@ -43,6 +43,9 @@ const char *rm_evaluation_word(const struct rm_experiment *experiment);
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy);
 
+/* Do actors insert into rings for replay? Not for rollouts, and not with a recording. */
+bool rm_fills_replay(const struct rm_experiment *experiment);
+
 /* Number of actor processes of a run: 0 with worlds on a device, or with a recording. */
 uint32_t rm_actor_processes(const struct rm_experiment *experiment);
 

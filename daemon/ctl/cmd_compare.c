@@ -43,13 +43,6 @@ static double number_of(const json_t *status, const char *section, const char *k
     return json_is_number(number) ? json_number_value(number) : (double)NAN;
 }
 
-static json_t *summary_of(const char *directory)
-{
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/summary.json", directory);
-    return json_load_file(path, 0, NULL);
-}
-
 /* Its speed and its settings, by explain's window, or its settings alone. */
 static int read_settings(struct run *run)
 {
@@ -74,13 +67,9 @@ static int read_settings(struct run *run)
 
 static int read_run(struct run *run, const struct rm_ctl_arguments *given, const char *name)
 {
-    struct rm_ctl_client client;
-    int rc = rm_find_run(run->directory, &client, &run->status, given, name);
+    int rc = rm_find_status(run->directory, &run->status, given, name);
     if (rc)
         return rc;
-    rm_ctl_client_close(&client);
-    if (!run->status)
-        run->status = summary_of(run->directory);
     rc = read_settings(run);
     rm_curve_open(&run->score, run->directory, "score_last", "steps");
     rm_curve_read(&run->score);

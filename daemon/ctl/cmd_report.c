@@ -39,13 +39,6 @@ struct report {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static json_t *read_json(const char *directory, const char *file)
-{
-    char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/%s", directory, file);
-    return json_load_file(path, 0, NULL);
-}
-
 static json_int_t seed_of(const struct run *run)
 {
     return json_integer_value(json_object_get(run->config, "seed"));
@@ -66,14 +59,12 @@ static char *settings_in_common(const json_t *config)
 
 static int read_run(struct run *run, const struct rm_ctl_arguments *given, const char *name)
 {
-    struct rm_ctl_client client;
-    int rc = rm_find_run(run->directory, &client, &run->status, given, name);
+    char path[PATH_MAX + 16];
+    const int rc = rm_find_status(run->directory, &run->status, given, name);
     if (rc)
         return rc;
-    rm_ctl_client_close(&client);
-    if (!run->status)
-        run->status = read_json(run->directory, "summary.json");
-    run->config = read_json(run->directory, "config.json");
+    snprintf(path, sizeof path, "%s/config.json", run->directory);
+    run->config = json_load_file(path, 0, NULL);
     if (!run->config)
         return rm_ctl_complain(RM_CTL_FAILED, "%s/config.json cannot be read", run->directory);
     run->settings = settings_in_common(run->config);

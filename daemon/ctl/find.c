@@ -121,6 +121,21 @@ bool rm_find_alive(const char *socket_path)
     return rc == 0 || denies(rc);
 }
 
+int rm_find_status(char *path, json_t **status, const struct rm_ctl_arguments *given,
+                   const char *name)
+{
+    struct rm_ctl_client client;
+    char file[PATH_MAX + 16];
+    const int rc = rm_find_run(path, &client, status, given, name);
+    if (rc)
+        return rc;
+    rm_ctl_client_close(&client);
+    snprintf(file, sizeof file, "%s/summary.json", path);
+    if (!*status)
+        *status = json_load_file(file, 0, NULL);
+    return 0;
+}
+
 int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s)
 {
     const char *text = rm_ctl_value(given, "timeout");

@@ -30,6 +30,11 @@ int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *gi
 int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
                 const struct rm_ctl_arguments *given, const char *name);
 
+/* The same, of which only what `status` said is needed: *status is the reply of a running
+ * experiment, the summary.json of a run that has ended, or NULL: it was killed. */
+int rm_find_status(char *path, json_t **status, const struct rm_ctl_arguments *given,
+                   const char *name);
+
 /* --timeout in nanoseconds (0 = none) into *timeout_ns; `fallback_s` when it is not given.
  * Returns 0, or prints the reason and returns RM_CTL_USAGE. */
 int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s);

@@ -127,8 +127,8 @@ static const struct {
                                                                                                 "oi"
                                                                                                 "d")),
      1, 1},
-    {&agents[TOKENS], 1, "ppo", LAYERS("{\"type\": \"attention\", \"units\": 6}," LAYER("tanh")), 1,
-     1},
+    {&agents[TOKENS], 1, "ppo",
+     LAYERS(LAYER("position") ",{\"type\": \"attention\", \"units\": 6}," LAYER("tanh")), 1, 1},
     {&agents[TOKENS], 1, "ppo",
      "{\"layers\": [" UNITS("linear", 6) "," LAYER("tanh") "," UNITS("pointer",
                                                                      5) "], \"trunk\": \"shared\"}",

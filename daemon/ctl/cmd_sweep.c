@@ -21,7 +21,6 @@
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -585,10 +584,9 @@ static bool draw(const struct sweep *s)
 static size_t jobs_of(const struct rm_ctl_arguments *given)
 {
     const char *text = rm_ctl_value(given, "jobs");
-    cpu_set_t allowed;
     char *end;
     if (!text)
-        return sched_getaffinity(0, sizeof allowed, &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);
+        return rm_launch_cores();
     const unsigned long jobs = strtoul(text, &end, 10);
     return *text == '-' || end == text || *end || jobs < 1 || jobs > JOBS_MAX ? 0 : jobs;
 }

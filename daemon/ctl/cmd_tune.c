@@ -16,7 +16,6 @@
 #include <ftw.h>
 #include <limits.h>
 #include <math.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,18 +98,12 @@ static void add_powers(struct knob *knob, size_t most)
     }
 }
 
-static size_t cores(void)
-{
-    cpu_set_t allowed;
-    return sched_getaffinity(0, sizeof allowed, &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);
-}
-
 /* Neither of these changes what is learned from: the worlds of all actors together, and so the rows
  * of a turn of all, stay as many. */
 static void find_knobs(struct tuning *t)
 {
     const struct rm_experiment *e = t->experiment;
-    const size_t n = cores();
+    const size_t n = rm_launch_cores();
     const bool actors = e->mode != RM_MODE_SEQUENTIAL && e->actor.device == RM_ACTOR_CPU;
     if (actors)
         add_powers(add_knob(t, "actor.count"), 2 * n);

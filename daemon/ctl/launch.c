@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,4 +65,10 @@ pid_t rm_launch(const struct rm_launch *launch)
     const int failure = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     return pid < 0 ? -failure : pid;
+}
+
+size_t rm_launch_cores(void)
+{
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);
 }

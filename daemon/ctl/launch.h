@@ -21,4 +21,7 @@ struct rm_launch {
  * process or negative errno. */
 pid_t rm_launch(const struct rm_launch *launch);
 
+/* Processors that this process, and so its runs, may use; at least 1. */
+size_t rm_launch_cores(void);
+
 #endif

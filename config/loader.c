@@ -152,13 +152,13 @@ int rm_config_parse(struct rm_experiment *experiment, const char *name, const ch
 static int place_recording(struct rm_experiment *experiment, const char *folder,
                            struct rm_error *error)
 {
-    char path[2 * sizeof experiment->sample.from];
+    char path[sizeof experiment->sample.from];
     if (!experiment->sample.from[0] || experiment->sample.from[0] == '/')
         return 0;
-    snprintf(path, sizeof path, "%s/%s", folder, experiment->sample.from);
-    if (strlen(path) >= sizeof experiment->sample.from)
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, experiment->sample.from);
+    if (length < 0 || (size_t)length >= sizeof path)
         return rm_fail(error, -ENAMETOOLONG, "sample.from: the path is too long");
-    snprintf(experiment->sample.from, sizeof experiment->sample.from, "%s", path);
+    memcpy(experiment->sample.from, path, (size_t)length + 1);
     return 0;
 }
 

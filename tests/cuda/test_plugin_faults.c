@@ -466,6 +466,31 @@ static void memory_is_clear_when_it_is_there(void **state)
     rm_test_emulated_order("forward");
 }
 
+/* A query that says "not ready" leaves that as the runtime's last error. It is no error, so the
+ * next launch does not report it. */
+static void a_query_that_is_not_ready_leaves_no_error(void **state)
+{
+    struct rm_backend *b = open_for(RM_COMPUTE_FP32);
+    const struct rm_device_ops *d = b->device;
+    struct rm_device_mark *mark;
+    struct rm_error error = {""};
+    float *x = b->ops->alloc(b, N), host[N];
+    (void)state;
+    assert_int_equal(d->mark_create(b, &mark, &error), 0);
+    assert_non_null(x);
+    b->ops->fill(b, 1.0f, N, x);
+    d->mark(b, RM_DEVICE_STREAM_COMPUTE, mark);
+    assert_false(d->passed(b, mark));
+    b->ops->fill(b, 2.0f, N, x);
+    b->ops->download(b, host, x, N);
+    assert_true(d->passed(b, mark));
+    rm_test_device_fine(b);
+    assert_true(host[0] == 2.0f);
+    d->mark_destroy(b, mark);
+    b->ops->release(b, x);
+    rm_backend_destroy(b);
+}
+
 static bool under_mps(void)
 {
     struct rm_device_info info;
@@ -510,6 +535,7 @@ int main(void)
         cmocka_unit_test_setup(rows_may_be_very_many, setup),
         cmocka_unit_test_setup(scratch_that_is_not_there_is_said, setup),
         cmocka_unit_test_setup(memory_is_clear_when_it_is_there, setup),
+        cmocka_unit_test_setup(a_query_that_is_not_ready_leaves_no_error, setup),
         cmocka_unit_test_setup(mps_is_seen_where_it_listens, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

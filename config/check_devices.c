@@ -68,7 +68,7 @@ static bool processes(experiment_t *e, char *text, size_t bytes)
 {
     return SEVERAL(e) && e->learner.processes == RM_LEARNERS_ONE &&
            SAY("\"one\": several policies in one process would wait for each other on all %u GPUs "
-               "(learner.devices)",
+               "(learner.devices); use \"each\"",
                DEVICES(e));
 }
 

@@ -68,7 +68,7 @@ static bool slack_row(experiment_t *e, char *text, size_t bytes)
     double row = worlds * e->limiter.updates_per_step;
     return rm_fills_replay(e) && e->mode == RM_MODE_FREE && e->limiter.updates_per_step > 0 &&
            e->limiter.slack_updates < row &&
-           SAY("%g updates are less than one row of an actor inserts (%u worlds x "
+           SAY("%g updates are fewer than one vector step of an actor grants (%u worlds x "
                "limiter.updates_per_step %g = %g): the actor could never continue; use at least %g",
                e->limiter.slack_updates, worlds, e->limiter.updates_per_step, row, ceil(row));
 }
@@ -107,7 +107,7 @@ static bool offline_algorithm(experiment_t *e, char *text, size_t bytes)
 static bool clone_offline(experiment_t *e, char *text, size_t bytes)
 {
     return e->algorithm.name == RM_ALGORITHM_CLONE && !rm_experiment_is_offline(e) &&
-           SAY("clone does what was recorded: name a recording in sample.from");
+           SAY("clone learns from a recording; name one in sample.from");
 }
 
 static bool offline_form(experiment_t *e, char *text, size_t bytes)
@@ -135,7 +135,8 @@ static bool offline_stages(experiment_t *e, char *text, size_t bytes)
 static bool offline_records(experiment_t *e, char *text, size_t bytes)
 {
     return rm_experiment_is_offline(e) && rm_experiment_records(e) &&
-           SAY("\"%s\", but with a recording (sample.from) no actors make rows; record nothing",
+           SAY("\"%s\", but with a recording (sample.from) there are no actors, whose rows could "
+               "be recorded; use \"\"",
                e->record.directory);
 }
 
@@ -160,7 +161,8 @@ static const struct rm_check rows[] = {
      "Free mode: the limiter's slack is at least one batch."},
     {{"limiter.slack_updates", "limiter.updates_per_step", "actor.worlds", "actor.count", "mode"},
      slack_row,
-     "Free mode: the limiter's slack is at least what one row of an actor inserts."},
+     "Free mode: the limiter's slack is at least the updates that one vector step of an actor "
+     "grants."},
     {{"limiter.updates_per_step", "mode"},
      lockstep_free,
      "Lockstep and sequential mode need a ratio of updates to steps."},

@@ -32,7 +32,8 @@ static bool priority_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return e->priority.kind != RM_PRIORITY_UNIFORM &&
            rm_algorithm_traits(e->algorithm.name)->value &&
-           SAY("\"%s\" is for replay of values; algorithm.name %s has no errors to draw by",
+           SAY("\"%s\" draws by the errors of action values, and algorithm.name %s has none; use "
+               "\"uniform\"",
                rm_priority_names[e->priority.kind], rm_algorithm_names[e->algorithm.name]);
 }
 
@@ -113,8 +114,8 @@ static bool noise_without_sigma(experiment_t *e, char *text, size_t bytes)
 static bool actor_noise_stray(experiment_t *e, char *text, size_t bytes)
 {
     return e->actor.noise && !e->network.noisy_head && !layers_of(e, RM_LAYER_NOISY_LINEAR) &&
-           SAY("the network has no noisy layers to explore by: noisy_linear layers, or a noisy "
-               "head");
+           SAY("the network has no noisy layers to explore with; add noisy_linear layers, or set "
+               "network.head.noisy");
 }
 
 static bool form_algorithm(experiment_t *e, char *text, size_t bytes)
@@ -175,13 +176,14 @@ static bool popart_algorithm(experiment_t *e, char *text, size_t bytes)
 static bool maximum_clip(experiment_t *e, char *text, size_t bytes)
 {
     return e->algorithm.value_clip_maximum == RM_MAXIMUM_OF_MEANS && e->algorithm.value_clip == 0 &&
-           SAY("\"means\" is of clipped values, but algorithm.value_clip is 0, which clips none");
+           SAY("\"means\" compares clipped values, but algorithm.value_clip is 0, which means no "
+               "clipping; use \"samples\"");
 }
 
 static bool rewards_algorithm(experiment_t *e, char *text, size_t bytes)
 {
     return e->algorithm.normalize_rewards && !rm_algorithm_traits(e->algorithm.name)->rollout &&
-           SAY("rewards are normalised in rollouts (ppo, appo, vtrace); algorithm.name is %s",
+           SAY("only rewards of rollouts (ppo, appo, vtrace) are normalised; algorithm.name is %s",
                rm_algorithm_names[e->algorithm.name]);
 }
 
@@ -189,7 +191,7 @@ static bool sparse_optimizer(experiment_t *e, char *text, size_t bytes)
 {
     return e->optimizer.sparse && e->optimizer.name != RM_OPTIMIZER_ADAM &&
            e->optimizer.name != RM_OPTIMIZER_ADAMW &&
-           SAY("rows without a gradient stay with adam and adamw alone; optimizer.name is %s",
+           SAY("only adam and adamw can skip rows without a gradient; optimizer.name is %s",
                rm_optimizer_names[e->optimizer.name]);
 }
 
@@ -220,7 +222,7 @@ static bool frozen_shared(experiment_t *e, char *text, size_t bytes)
 {
     return e->policy.frozen_count && e->policy.map == RM_MAP_SHARED &&
            SAY("policy.map \"shared\" has one policy, which cannot be its own opponent; give the "
-               "opponent one with a list such as [0, 1]");
+               "opponent a policy of its own with a list such as [0, 1]");
 }
 
 static bool frozen_twice(experiment_t *e, char *text, size_t bytes)
@@ -238,10 +240,13 @@ static bool frozen_of_frozen(experiment_t *e, char *text, size_t bytes)
     for (uint32_t i = 0; i < e->policy.frozen_count; i++) {
         const uint32_t p = e->policy.frozen[i].policy, of = e->policy.frozen[i].of;
         if (p == of)
-            return SAY("policy %u would take snapshots of itself; \"of\" names a trained one", p);
+            return SAY("policy %u cannot take snapshots of itself; \"of\" must be a trained policy",
+                       p);
         for (uint32_t j = 0; j < e->policy.frozen_count; j++)
             if (e->policy.frozen[j].policy == of)
-                return SAY("policy %u takes snapshots of policy %u, which is frozen too", p, of);
+                return SAY("policy %u takes snapshots of policy %u, which is frozen too; \"of\" "
+                           "must be a trained policy",
+                           p, of);
     }
     return false;
 }
@@ -306,14 +311,14 @@ static const struct rm_check rows[] = {
      "Rewards are normalised in rollouts."},
     {{"optimizer.sparse", "optimizer.name"},
      sparse_optimizer,
-     "Only Adam and AdamW leave rows of tables as they are."},
+     "Only Adam and AdamW skip rows of tables without a gradient."},
     {{"optimizer.schedule.span", "optimizer.schedule.kind", "run.steps"},
      schedule_end,
      "A falling rate ends after a number of updates or with the run."},
     {{"algorithm.bound", "algorithm.name"}, bound_algorithm, "sac bounds real actions by tanh."},
     {{"actor.random_steps", "algorithm.name"},
      random_algorithm,
-     "sac begins by random real actions."},
+     "Random real actions at the start are for sac."},
     {{"policy.frozen", "policy.map"}, frozen_shared, "A frozen opponent has a policy of its own."},
     {{"policy.frozen"}, frozen_twice, "A policy is frozen once."},
     {{"policy.frozen"}, frozen_of_frozen, "A frozen opponent takes snapshots of a trained policy."},

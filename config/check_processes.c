@@ -23,7 +23,7 @@ static bool worlds_per_actor(experiment_t *e, char *text, size_t bytes)
 static bool python_or_library(experiment_t *e, char *text, size_t bytes)
 {
     return e->world.python[0] && e->world.library[0] &&
-           SAY("\"%s\", and world.library is \"%s\": a world is one or the other", e->world.python,
+           SAY("\"%s\", but world.library is \"%s\" too; set only one of them", e->world.python,
                e->world.library);
 }
 
@@ -31,7 +31,7 @@ static bool prolog_or_another(experiment_t *e, char *text, size_t bytes)
 {
     const bool python = e->world.python[0];
     return e->world.prolog[0] && (python || e->world.library[0]) &&
-           SAY("\"%s\", and world.%s is \"%s\": a world is one or the other", e->world.prolog,
+           SAY("\"%s\", but world.%s is \"%s\" too; set only one of them", e->world.prolog,
                python ? "python" : "library", python ? e->world.python : e->world.library);
 }
 
@@ -47,7 +47,8 @@ static bool python_form(experiment_t *e, char *text, size_t bytes)
 {
     const char *p = e->world.python, *colon = strchr(p, ':');
     return p[0] && (!colon || colon == p || !colon[1] || strpbrk(p, " \t\n")) &&
-           SAY("\"%s\" is no world: \"gymnasium:ID\" or \"module:function\"", p);
+           SAY("\"%s\" does not name a Python world; use \"gymnasium:ID\" or \"module:function\"",
+               p);
 }
 
 static bool python_device(experiment_t *e, char *text, size_t bytes)
@@ -62,7 +63,7 @@ static bool python_device(experiment_t *e, char *text, size_t bytes)
 static bool memory_least(experiment_t *e, char *text, size_t bytes)
 {
     return e->actor.memory_limit > 0 && e->actor.memory_limit < MEMORY_LEAST &&
-           SAY("%" PRIu64 " bytes are too few for the actor itself: at least %" PRIu64,
+           SAY("%" PRIu64 " bytes are too few for the actor itself; use at least %" PRIu64,
                e->actor.memory_limit, MEMORY_LEAST);
 }
 
@@ -188,12 +189,16 @@ static bool deaths(experiment_t *e, char *text, size_t bytes)
 }
 
 static const struct rm_check rows[] = {
-    {{"world.python", "world.library"}, python_or_library, "A world is of C or in Python."},
-    {{"world.python"}, python_form, "A Python world is a module and what makes it."},
+    {{"world.python", "world.library"},
+     python_or_library,
+     "A world is a shared object or in Python."},
+    {{"world.python"},
+     python_form,
+     "A Python world is named by a Gymnasium id, or by a module and a function."},
     {{"actor.device", "world.python"}, python_device, "Python worlds are on the CPU."},
     {{"world.prolog", "world.python", "world.library"},
      prolog_or_another,
-     "A world is of C, in Python or in Prolog."},
+     "A world is a shared object, in Python or in Prolog."},
     {{"actor.device", "world.prolog"}, prolog_device, "Prolog worlds are on the CPU."},
     {{"actor.worlds", "actor.count"}, worlds_per_actor, "Every actor has at least one world."},
     {{"learner.device"}, device_form, "learner.device is \"auto\", \"cpu\" or the name of a GPU."},

@@ -121,8 +121,9 @@ static bool fill_sample(experiment_t *e, uint32_t agents, char *text, size_t byt
         return false;
     const uint64_t there = rows_before_first(e, agents), needed = sample_rows(e);
     return there < needed &&
-           SAY("actors would wait for the first update after %" PRIu64 " %s of %s, and it for the "
-               "%" PRIu64 " rows of a sample (%s); at least %" PRIu64,
+           SAY("deadlock: actors would stop after %" PRIu64
+               " %s of %s until the first update, which needs %" PRIu64
+               " rows of a sample (%s); use at least %" PRIu64,
                there, rm_plural(there, "row", "rows"), lanes_in_words(e, agents).s, needed,
                sample_in_words(e), (needed - 1) * lanes_of(e, agents) + 1);
 }
@@ -148,7 +149,7 @@ static bool run_length(experiment_t *e, uint32_t agents, char *text, size_t byte
     return rm_fills_replay(e) && !rm_form_traits(e->algorithm.form)->slots && e->run.steps &&
            rows < sample_rows(e) &&
            SAY("%" PRIu64 " steps are %" PRIu64 " rows of %s, and a sample spans %" PRIu64
-               " (%s): nothing would be learned; at least %" PRIu64,
+               " (%s): nothing would be learned; use at least %" PRIu64,
                e->run.steps, rows, lanes_in_words(e, 1).s, sample_rows(e), sample_in_words(e),
                (sample_rows(e) - 1) * e->actor.worlds);
 }

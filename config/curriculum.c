@@ -124,11 +124,14 @@ static void read_stage(const json_t *stage, uint32_t i, uint32_t count, struct r
     read_rule(stage, &until, path, &to->until, findings);
     read_rule(stage, &back, path, &to->back, findings);
     if (i + 1 < count && !json_object_get(stage, "until"))
-        rm_find(findings, path, false, "needs \"until\": when the next stage begins");
+        rm_find(findings, path, false,
+                "needs \"until\", the condition under which the next stage begins");
     if (i + 1 == count && json_object_get(stage, "until"))
-        rm_find(findings, path, false, "is the last stage: nothing follows \"until\"");
+        rm_find(findings, path, false,
+                "the last stage has no \"until\", because no stage follows it");
     if (i == 0 && json_object_get(stage, "back"))
-        rm_find(findings, path, false, "is the first stage: there is none to go \"back\" to");
+        rm_find(findings, path, false,
+                "the first stage has no \"back\", because no stage precedes it");
 }
 
 static void read_curriculum(const struct rm_key *key, const json_t *value,

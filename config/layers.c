@@ -92,8 +92,7 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                           {UNITS("width of the product")}},
     [RM_LAYER_ONE_HOT] =
         {"one_hot",
-         "puts, behind the other numbers of each row, zeros with a 1 at the place that one of the "
-         "numbers names",
+         "replaces one number of each row by its one-hot code, behind the other numbers",
          {MEMBER("column", RM_MEMBER_U32, column, 0, RM_LAYER_UNITS_MAX, NAN,
                  "the number, counted from 0"),
           MEMBER("codes", RM_MEMBER_U32, codes, 1, RM_LAYER_UNITS_MAX, NAN,

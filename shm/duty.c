@@ -66,7 +66,7 @@ int rm_duty_signals(const struct rm_wake *wake, int parent, struct rm_error *err
             return rm_fail(error, -errno, "PR_SET_PDEATHSIG: %s", strerror(errno));
         /* The parent may have died before the line above. */
         if (getppid() != parent)
-            return rm_fail(error, -ESRCH, "the supervisor (process %d) is gone", parent);
+            return rm_fail(error, -ESRCH, "the supervisor (process %d) has ended", parent);
     }
     return 0;
 }

@@ -244,13 +244,13 @@ static int check_header(const struct rm_region_header *header, size_t bytes,
     if (version != RM_LAYOUT_VERSION)
         return rm_fail(error, -EPROTO,
                        "%s region %.*s: layout version is %u, this build has %u: processes of "
-                       "different versions do not share",
+                       "different versions cannot share memory",
                        kind_name(kind), RM_REGION_NAME_MAX, header->name, version,
                        RM_LAYOUT_VERSION);
     if (header->layout_hash != rm_layout_hash())
         return rm_fail(error, -EPROTO,
                        "%s region %.*s: layout hash is %#llx, this build has %#llx: processes of "
-                       "different builds do not share",
+                       "different builds cannot share memory",
                        kind_name(kind), RM_REGION_NAME_MAX, header->name,
                        (unsigned long long)header->layout_hash,
                        (unsigned long long)rm_layout_hash());

@@ -208,7 +208,7 @@ int rm_ring_attach(struct rm_ring *ring, int fd, bool writable, struct rm_error 
     if (!indices_fit(ring)) {
         rc = rm_fail(error, -EPROTO,
                      "ring of actor %u, policy %u: reserved %llu, committed %llu, consumed %llu of "
-                     "%u rows do not fit together",
+                     "%u rows contradict each other",
                      spec.actor, spec.policy, (unsigned long long)RM_PEEK(&ring->shared->reserved),
                      (unsigned long long)RM_PEEK(&ring->shared->committed),
                      (unsigned long long)RM_PEEK(&ring->shared->consumed), spec.rows);
@@ -390,7 +390,7 @@ static void check_indices(const struct rm_ring *ring, uint64_t reserved, uint64_
     if (!fit(&ring->spec, reserved, committed, consumed) || (int64_t)(offered - committed) > 1)
         rm_state_fail(s, -EPROTO,
                       "ring of actor %u, policy %u: reserved %llu, offered %llu, committed %llu, "
-                      "consumed %llu of %u rows do not fit together",
+                      "consumed %llu of %u rows contradict each other",
                       ring->spec.actor, ring->spec.policy, (unsigned long long)reserved,
                       (unsigned long long)offered, (unsigned long long)committed,
                       (unsigned long long)consumed, ring->spec.rows);

@@ -177,7 +177,8 @@ static int read_block(struct rm_archive_reader *r, struct rm_error *error)
 {
     uint8_t *head = r->block, *stored = r->block + HEAD_BYTES;
     if (fread(head, 1, HEAD_BYTES, r->file) != HEAD_BYTES)
-        return broken(r, ferror(r->file) ? "cannot be read" : "the file ends before it", error);
+        return broken(r, ferror(r->file) ? "cannot be read" : "is missing: the file ends before it",
+                      error);
     const struct head h = {get64(head), get32(head + 8), get32(head + 12), get32(head + 16)};
     if (h.raw > RM_ARCHIVE_BLOCK || h.stored > h.raw)
         return broken(r, "its lengths are impossible", error);
@@ -189,7 +190,7 @@ static int read_block(struct rm_archive_reader *r, struct rm_error *error)
         memcpy(r->raw, stored, h.raw);
     else if (LZ4_decompress_safe((const char *)stored, (char *)r->raw, (int)h.stored, (int)h.raw) !=
              (int)h.raw)
-        return broken(r, "does not unpack", error);
+        return broken(r, "cannot be decompressed", error);
     if (h.kind < BLOCK_BEGIN || h.kind > BLOCK_END)
         return broken(r, "is of an unknown kind", error);
     r->blocks++;
@@ -235,13 +236,13 @@ int rm_archive_next(struct rm_archive_reader *r, char name[RM_ARCHIVE_NAME_MAX],
         if (kind == BLOCK_STREAM_END)
             r->in_stream = false;
         else if (kind != BLOCK_DATA)
-            return broken(r, "is not a part of the stream before it", error);
+            return broken(r, "does not continue the stream before it", error);
     }
     kind = read_block(r, error);
     if (kind < 0)
         return kind;
     if (kind == BLOCK_END)
-        return fgetc(r->file) == EOF ? 0 : broken(r, "something follows the end", error);
+        return fgetc(r->file) == EOF ? 0 : broken(r, "stands after the end of the archive", error);
     if (kind != BLOCK_BEGIN || r->held == 0 || r->held > RM_ARCHIVE_NAME_MAX ||
         memchr(r->raw, 0, r->held) != r->raw + r->held - 1)
         return broken(r, "is not the beginning of a stream", error);

@@ -139,7 +139,7 @@ static void *part_to_save(struct rm_state *s, const char *name, enum rm_state_ki
                           size_t bytes)
 {
     if (find(s, name, 0)) {
-        rm_state_fail(s, -EEXIST, "%s: two parts of one name", name);
+        rm_state_fail(s, -EEXIST, "%s: two parts have this name", name);
         return NULL;
     }
     struct rm_state_part *p = append(s, name, kind, bytes);
@@ -257,7 +257,7 @@ int rm_state_add(struct rm_state *s, const char *name, enum rm_state_kind kind, 
     if (strlen(name) >= RM_STATE_NAME_MAX)
         return rm_fail(error, -ENAMETOOLONG, "%s: too long for a name", name);
     if (find(s, name, 0))
-        return rm_fail(error, -EEXIST, "%s: two parts of one name", name);
+        return rm_fail(error, -EEXIST, "%s: two parts have this name", name);
     struct rm_state_part *p = append(s, name, kind, bytes);
     if (!p)
         return rm_fail(error, -ENOMEM, "%s: no memory for %zu bytes", name, bytes);
@@ -321,7 +321,7 @@ static int read_part(struct rm_state *s, struct rm_archive_reader *reader, const
         return rm_fail(error, -EPROTO, "%s: kind %llu with %llu bytes is invalid", name,
                        (unsigned long long)head.kind, (unsigned long long)head.bytes);
     if (find(s, name, 0))
-        return rm_fail(error, -EPROTO, "%s: two parts of one name", name);
+        return rm_fail(error, -EPROTO, "%s: two parts have this name", name);
     struct rm_state_part *p = append(s, name, (enum rm_state_kind)head.kind, 0);
     if (!p)
         return rm_fail(error, -ENOMEM, "%s: no memory for a part", name);

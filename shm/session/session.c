@@ -343,7 +343,7 @@ int rm_session_read_config(struct rm_experiment *experiment, struct rm_error *er
 
     if (r != RM_ATTACH_OK)
         return r < 0 ? rm_fail_within(error, r,
-                                      "descriptor %d (this program is started by ringmasterd)",
+                                      "descriptor %d (only ringmasterd starts this program)",
                                       RM_FD_CONFIG)
                      : rm_fail(error, -EAGAIN, "descriptor %d: the configuration is not complete",
                                RM_FD_CONFIG);
@@ -416,7 +416,7 @@ static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t poli
     if (r == RM_ATTACH_AWAITING_VERSION)
         r = rm_fail(error, -EPROTO, "it is not complete");
     else if (r == RM_ATTACH_OK && memcmp(&ring->spec, &want, sizeof want) != 0)
-        r = rm_fail(error, -EPROTO, "it has another shape");
+        r = rm_fail(error, -EPROTO, "it has a different shape");
     return r == -EPROTO ? rm_fail_within(error, r, "the ring for policy %s was damaged by actor-%u",
                                          plan->name, actor)
                         : r;
@@ -755,11 +755,12 @@ static int attach_all(struct rm_session *session, const int *fds, struct rm_erro
     if (rc == 0 &&
         (session->board.run->policies != plan->policies ||
          session->board.run->agents != plan->agents || session->board.run->workers != o->workers))
-        rc = rm_fail(error, -EPROTO, "its board has other numbers of policies, agents or workers");
+        rc = rm_fail(error, -EPROTO,
+                     "its board has different numbers of policies, agents or workers");
     for (uint32_t p = 0; rc == 0 && p < o->policies; p++) {
         rc = rm_weights_attach(&session->weights[p], fds[n++], true, error);
         if (rc == 0 && session->weights[p].count != plan->policy[p].param_count)
-            rc = rm_fail(error, -EPROTO, "its weights of policy %s are of another network",
+            rc = rm_fail(error, -EPROTO, "its weights of policy %s belong to a different network",
                          plan->policy[p].name);
     }
     for (uint32_t i = 0; rc == 0 && i < o->actors * o->policies; i++) {
@@ -768,7 +769,7 @@ static int attach_all(struct rm_session *session, const int *fds, struct rm_erro
             rm_session_ring_spec(&session->experiment, &plan->policy[policy], actor, policy);
         rc = rm_ring_attach(&session->rings[i], fds[n++], true, error);
         if (rc == 0 && memcmp(&session->rings[i].spec, &want, sizeof want) != 0)
-            rc = rm_fail(error, -EPROTO, "its ring of actor %u for policy %s has another shape",
+            rc = rm_fail(error, -EPROTO, "its ring of actor %u for policy %s has a different shape",
                          actor, plan->policy[policy].name);
     }
     for (uint32_t p = 0; rc == 0 && p < o->priorities; p++)

@@ -15,22 +15,25 @@
 
 static const struct rm_refusal cases[] = {
     {"{\"world\": {\"python\": \"gymnasium:CartPole-v1\", \"library\": \"x.so\"}}",
-     {"world.python: \"gymnasium:CartPole-v1\", and world.library is \"x.so\""}},
+     {"world.python: \"gymnasium:CartPole-v1\", but world.library is \"x.so\" too; set only one of "
+      "them"}},
     {"{\"world\": {\"python\": \"CartPole-v1\"}}",
-     {"t.json:1:22: world.python: \"CartPole-v1\" is no world: \"gymnasium:ID\" or"}},
-    {"{\"world\": {\"python\": \"games:\"}}", {"world.python: \"games:\" is no world"}},
+     {"t.json:1:22: world.python: \"CartPole-v1\" does not name a Python world; use "
+      "\"gymnasium:ID\" or"}},
+    {"{\"world\": {\"python\": \"games:\"}}",
+     {"world.python: \"games:\" does not name a Python world"}},
     {"{\"world\": {\"python\": \"a:b\"}, \"actor\": {\"device\": \"cuda\"},"
      " \"algorithm\": {\"name\": \"ppo\"}}",
      {"actor.device: \"cuda\": a Python world (world.python) is stepped by Python"}},
     {"{\"world\": {\"prolog\": \"a.pl\", \"python\": \"a:b\"}}",
-     {"world.prolog: \"a.pl\", and world.python is \"a:b\": a world is one or the other"}},
+     {"world.prolog: \"a.pl\", but world.python is \"a:b\" too; set only one of them"}},
     {"{\"world\": {\"prolog\": \"a.pl\", \"library\": \"x.so\"}}",
-     {"world.prolog: \"a.pl\", and world.library is \"x.so\": a world is one or the other"}},
+     {"world.prolog: \"a.pl\", but world.library is \"x.so\" too; set only one of them"}},
     {"{\"world\": {\"prolog\": \"a.pl\"}, \"actor\": {\"device\": \"cuda\"},"
      " \"algorithm\": {\"name\": \"ppo\"}}",
      {"actor.device: \"cuda\": a Prolog world (world.prolog) is stepped by SWI-Prolog"}},
     {WITH("\"optimizer\": {\"name\": \"muon\", \"sparse\": true}"),
-     {"optimizer.sparse: rows without a gradient stay with adam and adamw alone; optimizer.name is "
+     {"optimizer.sparse: only adam and adamw can skip rows without a gradient; optimizer.name is "
       "muon"}},
     {WITH("\"actor\": {\"count\": 4, \"worlds\": 3}"),
      {"t.json:2:33: actor.worlds: 3 worlds for 4 actors (actor.count)"}},
@@ -58,7 +61,7 @@ static const struct rm_refusal cases[] = {
     {WITH("\"limiter\": {\"slack_updates\": 0.5, \"updates_per_step\": 0.01}"),
      {"t.json:2:30: limiter.slack_updates: 0.5 updates are less than one batch"}},
     {WITH("\"limiter\": {\"slack_updates\": 4, \"updates_per_step\": 1}"),
-     {"t.json:2:30: limiter.slack_updates: 4 updates are less than one row", "8 worlds",
+     {"t.json:2:30: limiter.slack_updates: 4 updates are fewer than one vector step", "8 worlds",
       "at least 8"}},
     {WITH("\"mode\": \"lockstep\", \"limiter\": {\"updates_per_step\": 0}"),
      {"t.json:2:53: limiter.updates_per_step: 0 is free running, but in mode lockstep"}},
@@ -82,7 +85,7 @@ static const struct rm_refusal cases[] = {
           "{\"capacity\": 1024}"),
      {"t.json:2:23: algorithm.form: sorrel-seq is a form of iqn, but algorithm.name is dqn"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"priority\": {\"kind\": \"proportional\"}"),
-     {"priority.kind: \"proportional\" is for replay", "ppo"}},
+     {"priority.kind: \"proportional\" draws by the errors of action values", "ppo"}},
     {WITH(SORREL("\"form\": \"sorrel-mp\"", "\"capacity\": 1024",
                  "\"worlds\": 1") ", \"priority\": {\"kind\": \"proportional\"}"),
      {"priority.kind: \"proportional\": algorithm.form sorrel-mp draws uniformly"}},
@@ -97,13 +100,13 @@ static const struct rm_refusal cases[] = {
     {WITH("\"network\": {\"layers\": [{\"type\": \"gru\", \"units\": 8}]}"),
      {"network.layers: recurrent layers learn from sequences", "dqn"}},
     {WITH("\"algorithm\": {\"name\": \"clone\"}"),
-     {"algorithm.name: clone does what was recorded: name a recording in sample.from"}},
+     {"algorithm.name: clone learns from a recording; name one in sample.from"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"sample\": {\"from\": \"r\"}"),
      {"sample.from: algorithm.name ppo learns from rollouts of its own policy", "dqn, qr-dqn"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"from\": \"r\"}"),
      {"sample.from: algorithm.name r2d2 learns from recurrent states, which are not recorded"}},
     {WITH("\"record\": {\"directory\": \"x\"}, \"sample\": {\"from\": \"r\"}"),
-     {"record.directory: \"x\", but with a recording (sample.from) no actors make rows"}},
+     {"record.directory: \"x\", but with a recording (sample.from) there are no actors"}},
     {WITH("\"curriculum\": [{\"options\": {}, \"until\": {\"figure\": \"return\", "
           "\"at_least\": 1}}, {\"options\": {}}], \"sample\": {\"from\": \"r\"}"),
      {"curriculum: 2 stages, but with a recording (sample.from) no actors step worlds"}},
@@ -117,13 +120,12 @@ static const struct rm_refusal cases[] = {
      {"ring.capacity: 600 transitions are 75 rows of 8 worlds", "needs 121 ",
       "sample.sequence + sample.n_step + sample.period", "at least 968"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"min_fill\": 640}"),
-     {"t.json:2:55: sample.min_fill: actors would wait for the first update after 80 rows of 8",
-      "81 rows of a sample (sample.sequence + sample.n_step); at least 641"}},
+     {"t.json:2:55: sample.min_fill: deadlock: actors would stop after 80 rows of 8",
+      "81 rows of a sample (sample.sequence + sample.n_step); use at least 641"}},
     /* Actors would wait for an update that waits for rows. */
     {WITH("\"actor\": {\"worlds\": 128}, \"sample\": {\"n_step\": 10},"
           "\"limiter\": {\"updates_per_step\": 0.25, \"slack_updates\": 32}"),
-     {"sample.min_fill: actors would wait", "after 8 rows of 128 worlds", "11 rows",
-      "at least 1281"}},
+     {"sample.min_fill: deadlock", "after 8 rows of 128 worlds", "11 rows", "at least 1281"}},
     {WITH("\"actor\": {\"worlds\": 16}, \"ring\": {\"capacity\": 16}, \"sample\": {\"batch\": 16, "
           "\"min_fill\": 16}"),
      {"ring.capacity: 16 transitions are 1 row of 16 worlds (actor.worlds)", "at least 48"}},
@@ -144,7 +146,8 @@ static const struct rm_refusal cases[] = {
     {WITH("\"algorithm\": {\"value_head\": \"popart\"}"),
      {"algorithm.value_head: popart is for the state value", "algorithm.name is dqn"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\", \"value_clip_maximum\": \"means\"}"),
-     {"algorithm.value_clip_maximum: \"means\" is of clipped values", "algorithm.value_clip is 0"}},
+     {"algorithm.value_clip_maximum: \"means\" compares clipped values",
+      "algorithm.value_clip is 0"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\", \"value_clip\": 0.2, \"value_clip_maximum\": "
           "\"means\"}, \"learner\": {\"devices\": 2}"),
      {"algorithm.value_clip_maximum: \"means\" works with one GPU only", "learner.devices is 2"}},
@@ -182,7 +185,7 @@ static const struct rm_refusal cases[] = {
     {WITH("\"learner\": {\"devices\": 2, \"processes\": \"one\"}"),
      {"learner.processes: \"one\"", "2 GPUs (learner.devices)"}},
     {WITH("\"algorithm\": {\"normalize_rewards\": true}"),
-     {"algorithm.normalize_rewards: rewards are normalised in rollouts"}},
+     {"algorithm.normalize_rewards: only rewards of rollouts"}},
     {WITH("\"run\": {\"steps\": 0}, \"optimizer\": {\"schedule\": {\"kind\": \"cosine\"}}"),
      {"optimizer.schedule.span: 0 lets the rate fall over the run, which has no end"}},
     {WITH("\"policy\": {\"map\": \"shared\", \"frozen\": [{\"policy\": 1, \"of\": 0}]}"),
@@ -191,7 +194,7 @@ static const struct rm_refusal cases[] = {
           "\"of\": 0}]}"),
      {"policy.frozen: policy 1 is listed twice"}},
     {WITH("\"policy\": {\"map\": [0, 1], \"frozen\": [{\"policy\": 1, \"of\": 1}]}"),
-     {"policy.frozen: policy 1 would take snapshots of itself"}},
+     {"policy.frozen: policy 1 cannot take snapshots of itself"}},
     {WITH("\"policy\": {\"map\": [0, 1, 2], \"frozen\": [{\"policy\": 1, \"of\": 2}, {\"policy\": "
           "2, \"of\": 0}]}"),
      {"policy.frozen: policy 1 takes snapshots of policy 2, which is frozen too"}},

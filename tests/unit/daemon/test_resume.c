@@ -130,7 +130,7 @@ static void the_one_before_it_is_taken(void **state)
     assert_int_equal(rm_session_steps(&daemon.session), 100);
     assert_non_null(strstr(daemon.resumed.passed_over, "/000003: its board says step 250"));
     assert_non_null(strstr(daemon.resumed.passed_over, "/000002: ring of actor 1, policy 0"));
-    assert_non_null(strstr(daemon.resumed.passed_over, "do not fit together"));
+    assert_non_null(strstr(daemon.resumed.passed_over, "contradict each other"));
     rm_session_close(&daemon.session);
     rm_run_lock_leave(&daemon.run_lock);
     assert_int_equal(open_files(), files);

@@ -465,7 +465,7 @@ static void plan_refuses_what_learners_would_wait_for_in_vain(void **state)
          NULL},
         {{"algorithm.name=r2d2", "actor.worlds=4", "sample.sequence=20", "sample.n_step=1",
           "sample.min_fill=640"},
-         "sample.min_fill: policy shared: actors would wait"},
+         "sample.min_fill: policy shared: deadlock: actors would stop"},
         {{"algorithm.name=r2d2", "actor.worlds=4", "sample.sequence=20", "sample.n_step=1",
           "sample.min_fill=641"},
          NULL},

@@ -10,7 +10,7 @@
 #include "shm/base/state.h"
 #include "shm/layout.h"
 #include "shm/limiter.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 #include "shm/session/saver.h"
 
 #include <errno.h>
@@ -518,7 +518,7 @@ static int read_state(const struct rm_actor *actor, struct rm_state **state, str
     *state = NULL;
     if (rc == 0)
         fprintf(stderr,
-                RM_SAID_NOTICE
+                RM_SEVERITY_NOTICE
                 "actor %u: its worlds cannot save their state, so new episodes begin\n",
                 actor->index);
     return rc;

@@ -1,9 +1,9 @@
 /* printed: the output of a worker, and of code that is linked or loaded into it, on standard output
  * and error. The daemon reads it from a pipe: a line becomes an entry of the journal, with time,
- * level (shm/base/said.h) and worker. A worker never waits for a disk when it prints, and cannot
- * fill one: in RM_LOG_WINDOW_NS at most RM_LOG_BURST lines of it are written, as many again that
- * are errors, and the rest are counted. After a worker dies, the daemon reads the rest of the pipe
- * before it reports the death. The event loop's thread only. */
+ * level (shm/base/severity.h) and worker. A worker never waits for a disk when it prints, and
+ * cannot fill one: in RM_LOG_WINDOW_NS at most RM_LOG_BURST lines of it are written, as many again
+ * that are errors, and the rest are counted. After a worker dies, the daemon reads the rest of the
+ * pipe before it reports the death. The event loop's thread only. */
 #ifndef RM_DAEMON_PRINTED_H
 #define RM_DAEMON_PRINTED_H
 

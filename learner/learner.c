@@ -13,7 +13,7 @@
 #include "learner/state_file.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 #include "shm/base/plural.h"
 
 #include <errno.h>
@@ -228,7 +228,7 @@ static const char *take_rest(struct rm_learner *l)
         return "starts from zero";
     const int rc = load_state(l, l->session->newest, rest, &error);
     if (rc)
-        fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", l->plan->name, error.text);
+        fprintf(stderr, RM_SEVERITY_WARNING "learner of %s: %s\n", l->plan->name, error.text);
     return rc ? "starts from zero" : "is that of the newest checkpoint";
 }
 
@@ -244,7 +244,7 @@ static int start_from(struct rm_learner *l, struct rm_error *error)
     const int rc = rm_policy_file_read(l->method->net, path, given, error);
     if (!rc) {
         l->method->ops->load(l->method, given);
-        fprintf(stderr, RM_SAID_NOTICE "learner of %s: starts from %s\n", l->plan->name, path);
+        fprintf(stderr, RM_SEVERITY_NOTICE "learner of %s: starts from %s\n", l->plan->name, path);
     }
     free(given);
     return rc ? rm_fail_within(error, rc, "policy.from") : 0;
@@ -280,8 +280,8 @@ static int begin(struct rm_learner *l, struct rm_error *error)
     }
     const uint64_t lost = l->method->updates - stamp.updates;
     fprintf(stderr,
-            RM_SAID_NOTICE "learner of %s: continues from version %" PRIu64 " (update %" PRIu64
-                           "); %" PRIu64 " %s lost, its unpublished state %s\n",
+            RM_SEVERITY_NOTICE "learner of %s: continues from version %" PRIu64 " (update %" PRIu64
+                               "); %" PRIu64 " %s lost, its unpublished state %s\n",
             l->plan->name, stamp.version, stamp.updates, lost,
             rm_plural(lost, "update after it is", "updates after it are"), take_rest(l));
     return 0;

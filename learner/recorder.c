@@ -7,7 +7,7 @@
 #include "learner/recording.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -144,9 +144,10 @@ static void write_chunk(struct rm_recorder *r, struct part *part)
     else
         count_lost(r, part, part->held);
     if (rc < 0 && !r->failing)
-        fprintf(stderr, RM_SAID_WARNING "rows cannot be recorded and are lost: %s\n", error.text);
+        fprintf(stderr, RM_SEVERITY_WARNING "rows cannot be recorded and are lost: %s\n",
+                error.text);
     else if (rc == 0 && r->failing)
-        fprintf(stderr, RM_SAID_NOTICE "rows are recorded again\n");
+        fprintf(stderr, RM_SEVERITY_NOTICE "rows are recorded again\n");
     r->failing = rc < 0;
     part->first += part->held;
     part->held = part->ended = 0;
@@ -313,7 +314,7 @@ void rm_recorder_finish(struct rm_recorder *r)
         write_chunk(r, &r->part[i]);
     const uint64_t lost = RM_PEEK(&r->slot->lost_rows);
     fprintf(stderr, "%srecorded %" PRIu64 " rows in %" PRIu64 " bytes; %" PRIu64 " were lost\n",
-            lost ? RM_SAID_WARNING : "", RM_PEEK(&r->slot->recorded_rows),
+            lost ? RM_SEVERITY_WARNING : "", RM_PEEK(&r->slot->recorded_rows),
             RM_PEEK(&r->slot->recorded_bytes), lost);
 }
 

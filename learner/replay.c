@@ -15,7 +15,7 @@
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "shm/base/plural.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -285,8 +285,8 @@ static int load_recording(struct replay *r, struct rm_error *error)
         rm_offline_open(&r->recorded, r->experiment, &r->session->plan, r->policy, error);
     if (rc == 0)
         fprintf(stderr,
-                RM_SAID_NOTICE "learner of %s: learns from %s: %u %s, %" PRIu64
-                               " rows in the longest\n",
+                RM_SEVERITY_NOTICE "learner of %s: learns from %s: %u %s, %" PRIu64
+                                   " rows in the longest\n",
                 r->plan->name, r->experiment->sample.from, r->recorded.count,
                 rm_plural(r->recorded.count, "stream", "streams"), r->recorded.rows);
     return rc;
@@ -550,7 +550,7 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
     struct replay *r = replay_of(method);
     struct rm_error error = {""};
     if (!rm_state_loading(s) && settle(r, &error))
-        fprintf(stderr, RM_SAID_WARNING "learner of %s: %s\n", r->plan->name, error.text);
+        fprintf(stderr, RM_SEVERITY_WARNING "learner of %s: %s\n", r->plan->name, error.text);
     RM_STATE(s, "updates", r->method.updates);
     if (rm_state_loading(s)) { /* the board may have been saved before these results arrived */
         RM_POKE(&r->counters->updates, r->method.updates);

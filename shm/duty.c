@@ -2,7 +2,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -209,7 +209,7 @@ static void count_lost(bool looked, bool worked)
         lost = 0;
     else if (worked && ++lost == LOST_MOST)
         fprintf(stderr,
-                RM_SAID_WARNING
+                RM_SEVERITY_WARNING
                 "wake-ups are lost: this worker found work without a wake-up %d times in a row; a "
                 "process that runs the world damaged the board or reads the wake's descriptor\n",
                 LOST_MOST);

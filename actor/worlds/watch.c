@@ -3,7 +3,7 @@
 #include "shm/atomic.h"
 #include "shm/duty.h"
 #include "shm/base/clock.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <execinfo.h>
@@ -223,7 +223,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     line[used] = '\n';
     line[used + 1] = '\0';
     if (report.slot) /* the journal has it too */
-        write_all(RM_SAID_ERROR);
+        write_all(RM_SEVERITY_ERROR);
     write_all(report.program);
     write_all(": ");
     write_all(line);

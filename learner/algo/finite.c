@@ -1,7 +1,7 @@
 #include "learner/algo/finite.h"
 
 #include "learner/net/look.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,9 +16,10 @@ bool rm_finite_look(struct rm_finite *finite, uint64_t update,
     finite->found++;
     if ((finite->found & (finite->found - 1)) == 0)
         fprintf(stderr,
-                RM_SAID_WARNING "learner of %s: update %" PRIu64 ": not finite: %s, row %" PRIu64
-                                ", column %" PRIu64 " is %g, one of %" PRIu64 "; %" PRIu64
-                                " updates with such numbers so far\n",
+                RM_SEVERITY_WARNING "learner of %s: update %" PRIu64
+                                    ": not finite: %s, row %" PRIu64 ", column %" PRIu64
+                                    " is %g, one of %" PRIu64 "; %" PRIu64
+                                    " updates with such numbers so far\n",
                 finite->name, update, f.where, f.row, f.column, f.value, f.count, finite->found);
     return true;
 }

@@ -4,7 +4,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/state.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -244,7 +244,7 @@ static int roll_back(struct rm_guard *g, double loss, double grad_norm)
     if (g->counters)
         RM_ADD_OWN(&g->counters->rollbacks, 1);
     fprintf(stderr,
-            RM_SAID_WARNING
+            RM_SEVERITY_WARNING
             "learner of %s: %u updates in a row were not finite (loss %g, gradient norm %g): back "
             "to the weights and moments of update %" PRIu64 "\n",
             g->name, g->experiment->debug.finite_patience, loss, grad_norm, g->good_updates);

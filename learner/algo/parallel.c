@@ -4,7 +4,7 @@
 #include "learner/algo/updates_staged.h"
 #include "learner/backend/device_collective.h"
 #include "shm/base/state.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -207,7 +207,7 @@ void rm_parallel_make_equal(struct rm_updates *const *all, uint32_t count,
     for (uint32_t i = 1; i < count; i++)
         if (copy_state(all[0], all[i], state, &error))
             fprintf(stderr,
-                    RM_SAID_WARNING
+                    RM_SEVERITY_WARNING
                     "learner of %s: device %u of %u is not equal to the first: %s\n",
                     all[0]->finite.name, i + 1, count, error.text);
 }

@@ -2,7 +2,7 @@
 
 #include "shm/atomic.h"
 #include "shm/base/fault.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static void post_result(struct rm_saver *saver, uint64_t number, bool failed)
 
 void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_error *error)
 {
-    fprintf(stderr, RM_SAID_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
+    fprintf(stderr, RM_SEVERITY_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
             saver->slot->name, error->text);
     post_result(saver, number, true);
 }

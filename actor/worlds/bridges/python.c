@@ -8,7 +8,7 @@
 #include "shm/base/clock.h"
 #include "shm/base/float_word.h"
 #include "shm/base/rng.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -195,10 +195,10 @@ static char *cut_line(char *text)
 /* Prints an error and the lines that explain it. */
 static void print_error(const char *what, char *lines)
 {
-    fprintf(stderr, RM_SAID_ERROR "%s\n", what);
+    fprintf(stderr, RM_SEVERITY_ERROR "%s\n", what);
     for (char *rest = NULL, *line = strtok_r(lines, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest))
-        fprintf(stderr, RM_SAID_ERROR "  %s\n", line);
+        fprintf(stderr, RM_SEVERITY_ERROR "  %s\n", line);
 }
 
 /* Ends a worker that did not answer as it should (`rc`: of rm_python_worker_await), and says why: a
@@ -695,8 +695,8 @@ static void recycle(struct rm_env *env, struct share *share, struct rm_world_gro
     if (bytes <= place.recycle_bytes)
         return;
     fprintf(stderr,
-            RM_SAID_NOTICE "the Python process of worlds %" PRIu64 " to %" PRIu64 " takes %" PRIu64
-                           " MiB (actor.recycle_mb %" PRIu64 "): replaced\n",
+            RM_SEVERITY_NOTICE "the Python process of worlds %" PRIu64 " to %" PRIu64
+                               " takes %" PRIu64 " MiB (actor.recycle_mb %" PRIu64 "): replaced\n",
             env->first_world + share->first, env->first_world + share->first + share->count - 1,
             bytes >> 20, place.recycle_bytes >> 20);
     rm_python_worker_end(&share->worker);

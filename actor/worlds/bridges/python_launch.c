@@ -1,6 +1,6 @@
 #include "actor/worlds/bridges/python_launch.h"
 
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -347,7 +347,7 @@ static int confine(struct rm_python_launching *l, const struct rm_python_manner 
     if (rc == 0 && lacks && manner->must)
         rc = rm_fail(error, -EPROTO, "actor.sandbox: \"on\", but %s", lacks);
     else if (rc == 0 && lacks)
-        fprintf(stderr, RM_SAID_NOTICE "sandbox: goes without: %s\n", lacks);
+        fprintf(stderr, RM_SEVERITY_NOTICE "sandbox: goes without: %s\n", lacks);
     for (size_t i = 0; i < readable.count; i++)
         free((char *)readable.path[i]);
     return rc;

@@ -9,7 +9,7 @@
 #include "actor/env.h"
 #include "actor/worlds/prolog/plugin.h"
 #include "shm/base/draw.h"
-#include "shm/base/said.h"
+#include "shm/base/severity.h"
 
 #include <SWI-Prolog.h>
 #include <dlfcn.h>
@@ -148,7 +148,7 @@ static int start(char *error, size_t size)
         static void *shared; /* stays */
         shared = dlopen(own.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
         if (!shared)
-            fprintf(stderr, RM_SAID_WARNING "libraries of SWI-Prolog in C may not load: %s\n",
+            fprintf(stderr, RM_SEVERITY_WARNING "libraries of SWI-Prolog in C may not load: %s\n",
                     dlerror());
     }
     PL_set_prolog_flag("gc_thread", PL_BOOL, 0);
@@ -329,7 +329,7 @@ static bool report_error(struct rm_env *env, uint32_t w, const int32_t *action, 
              "world %" PRIu64 " (%s), seed %" PRIu64 ", episode %" PRIu64 ", step %u%s: %s",
              env->first_world + w, env->spec.name, env->seed, world->episode, world->step, chosen,
              why);
-    fprintf(stderr, RM_SAID_ERROR "%s\n", where);
+    fprintf(stderr, RM_SEVERITY_ERROR "%s\n", where);
     if (++env->errors <= env->max_errors)
         return true;
     snprintf(env->error, sizeof env->error,

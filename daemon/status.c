@@ -219,8 +219,8 @@ static void read_process(pid_t pid, const char *file, char *text, size_t size)
     text[n > 0 ? n : 0] = '\0';
 }
 
-/* Calls `take` for each process that `pid` has started. */
-static void each_child(pid_t pid, void (*take)(void *self, pid_t child), void *self)
+/* Calls `visit` for each process that `pid` has started. */
+static void each_child(pid_t pid, void (*visit)(void *self, pid_t child), void *self)
 {
     char file[48], text[4096];
     snprintf(file, sizeof file, "task/%d/children", (int)pid);
@@ -229,7 +229,7 @@ static void each_child(pid_t pid, void (*take)(void *self, pid_t child), void *s
         const long child = strtol(at, &end, 10);
         if (end == at || child <= 0)
             return;
-        take(self, (pid_t)child);
+        visit(self, (pid_t)child);
     }
 }
 

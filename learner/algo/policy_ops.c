@@ -119,7 +119,7 @@ static void returns(struct rm_backend *b, const struct rm_policy_returns *r)
 
 /* --- a minibatch ----------------------------------------------------------------------------- */
 
-static uint32_t take(struct rm_backend *b, const struct rm_minibatch_take *k)
+static uint32_t minibatch_rows(struct rm_backend *b, const struct rm_minibatch_take *k)
 {
     struct rm_rollout_passes *p = k->passes;
     const struct rm_pass_part part = rm_passes_part(p);
@@ -183,7 +183,7 @@ static const struct rm_policy_ops cpu_policies = {
     .vtrace = vtrace,
     .restarts = restarts,
     .returns = returns,
-    .take = take,
+    .take = minibatch_rows,
     .loss = loss,
     .lost = lost,
     .passed = passed,

@@ -49,7 +49,7 @@ static void finish(struct rm_backend *b)
         fail(&error);
 }
 
-static float *take(struct rm_backend *b, size_t floats)
+static float *device_floats(struct rm_backend *b, size_t floats)
 {
     float *p = b->ops->alloc(b, floats ? floats : 1);
     struct rm_error error = {""};
@@ -72,7 +72,7 @@ static float *random_numbers(struct rm_backend *b, size_t floats, bool compact)
 {
     static uint32_t block[BLOCK];
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, compact, 0);
-    float *p = take(b, floats);
+    float *p = device_floats(b, floats);
     const size_t first = floats < BLOCK ? floats : BLOCK;
     for (size_t i = 0; i < first; i++)
         block[i] = word_of(&rng, compact);
@@ -100,8 +100,7 @@ static double seconds_of(struct rm_backend *b, void (*call)(struct rm_backend *b
     return rm_bench_median(values, RUNS);
 }
 
-/* --- ceilings -----------------------------------------------------------------------------------
- */
+/* --- ceilings --------------------------------------------------------------------------------- */
 
 struct operands {
     float *x, *w, *bias, *y;
@@ -134,8 +133,8 @@ static void measure_ceilings(struct rm_backend *b)
     double values[RUNS];
     struct operands o = {.x = random_numbers(b, n, false),
                          .w = random_numbers(b, b->ops->packed_floats(b, side, side), true),
-                         .bias = take(b, side),
-                         .y = take(b, n)};
+                         .bias = device_floats(b, side),
+                         .y = device_floats(b, n)};
     seconds_of(b, multiply, &o, values);
     for (int r = 0; r < RUNS; r++)
         values[r] = 2.0 * (double)n * side / values[r] / 1e12;
@@ -144,7 +143,7 @@ static void measure_ceilings(struct rm_backend *b)
         .name = "cuda.bf16", .unit = "TFLOP/s", .values = values, .runs = RUNS});
     release(b, &o);
     o = (struct operands){.x = random_numbers(b, copied / sizeof(float), false),
-                          .y = take(b, copied / sizeof(float))};
+                          .y = device_floats(b, copied / sizeof(float))};
     seconds_of(b, copy, &o, values);
     for (int r = 0; r < RUNS; r++)
         values[r] = 2.0 * (double)copied / values[r] / 1e9;
@@ -154,8 +153,7 @@ static void measure_ceilings(struct rm_backend *b)
     release(b, &o);
 }
 
-/* --- layers -------------------------------------------------------------------------------------
- */
+/* --- layers ----------------------------------------------------------------------------------- */
 
 /* One layer on one backend; which way it goes is in `conv`, and in `images` of a linear one. */
 struct layer {
@@ -237,21 +235,21 @@ static void open_layer(struct layer *l, struct rm_backend *b, bool compact_in, b
     l->dy = random_numbers(b, numbers_out(l) / (compact_out ? 2 : 1), compact_out);
     l->w = random_numbers(b, weights_of(l), false);
     l->bias = random_numbers(b, OUT, false);
-    l->y = take(b, numbers_out(l));
-    l->dx = take(b, numbers_in(l));
-    l->dw = take(b, weights_of(l));
-    l->db = take(b, OUT);
+    l->y = device_floats(b, numbers_out(l));
+    l->dx = device_floats(b, numbers_in(l));
+    l->dw = device_floats(b, weights_of(l));
+    l->db = device_floats(b, OUT);
     if (!l->conv.out_channels) {
-        l->packed = take(b, b->ops->packed_floats(b, OUT, in));
+        l->packed = device_floats(b, b->ops->packed_floats(b, OUT, in));
         if (compact_in)
             b->ops->compact_pack(b, l->w, OUT, &l->images, l->packed);
         else
             b->ops->pack(b, l->w, OUT, in, l->packed);
         return;
     }
-    l->packed = take(b, b->ops->conv2d_packed_floats(b, &l->conv));
+    l->packed = device_floats(b, b->ops->conv2d_packed_floats(b, &l->conv));
     b->ops->conv2d_pack(b, &l->conv, l->w, l->packed);
-    l->scratch = take(b, b->ops->conv2d_scratch_floats(b, &l->conv, true));
+    l->scratch = device_floats(b, b->ops->conv2d_scratch_floats(b, &l->conv, true));
 }
 
 static void close_layer(struct layer *l, struct rm_backend *b)

@@ -59,28 +59,28 @@ struct pairing {
     }
     __device__ void store(size_t i, in v) const
     {
-        z[i] = rule.of(v.x, v.y);
+        z[i] = rule.result(v.x, v.y);
     }
 };
 
 /* x: the argument or the value, whichever the slope needs. */
 struct activating_back {
     enum rm_activation act;
-    __device__ float of(float x, float dy) const
+    __device__ float result(float x, float dy) const
     {
         return dy * rm_activation_slope(act, x, x);
     }
 };
 
 struct multiplying {
-    __device__ float of(float x, float y) const
+    __device__ float result(float x, float y) const
     {
         return x * y;
     }
 };
 
 struct adding {
-    __device__ float of(float x, float y) const
+    __device__ float result(float x, float y) const
     {
         return x + y;
     }
@@ -88,7 +88,7 @@ struct adding {
 
 struct combining {
     float a, c;
-    __device__ float of(float x, float y) const
+    __device__ float result(float x, float y) const
     {
         return fmaf(a, x, c * y);
     }
@@ -96,7 +96,7 @@ struct combining {
 
 struct following {
     float tau;
-    __device__ float of(float params, float target) const
+    __device__ float result(float params, float target) const
     {
         return fmaf(tau, params - target, target);
     }

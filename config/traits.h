@@ -8,31 +8,32 @@
 
 struct rm_algorithm_traits {
     bool rollout;     /* learns from rollouts, once from each, not from replay */
-    bool synchronous; /* actors wait for the weights of the rollout before (max_policy_lag) */
-    bool policy;      /* acts by a distribution: the network's acting part computes logits, and
-                       * actors draw from their softmax; otherwise it computes values, and actors
-                       * are epsilon-greedy */
+    bool synchronous; /* actors wait until the learner has trained on the previous rollouts
+                         (rollout.max_policy_lag) */
+    bool policy;      /* the network computes logits, and actors draw actions from their softmax;
+                         otherwise it computes values of actions, and actors are epsilon-greedy */
     bool value;       /* the network has a state value beside the logits, for training only */
-    bool logp;        /* rows keep the behaviour's log-probability */
+    bool logp;        /* rows have the log-probability of the action under the policy that acted */
     bool sequences;   /* trains on sequences from stored recurrent states */
-    bool devices;     /* can be trained on several GPUs together (learner.devices) */
+    bool devices;     /* one policy can be trained on several GPUs (learner.devices) */
     bool quantiles;   /* outputs_per_action = algorithm.quantiles */
 };
 
 const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
 
-/* The layers of an observation, NULL where the network has no input of this name. */
+/* The layers for the observation `name` (network.inputs); NULL if the network has no input of this
+ * name. */
 const struct rm_input_config *rm_network_input(const struct rm_network_config *network,
                                                const char *name);
 
-/* Whether a layer runs over the edges of a graph; whether an observation belongs to one: the edges,
- * the own node or the version (NAME_edges, NAME_node, NAME_version) of an input NAME with such a
- * layer. It has no list of layers of its own. */
+/* rm_layer_needs_edges(): does a layer run over the edges of a graph? rm_network_is_of_graph(): is
+ * an observation the edges, the own node or the version (NAME_edges, NAME_node, NAME_version) of an
+ * input NAME with such a layer? Such an observation has no list of layers. */
 bool rm_layer_needs_edges(enum rm_layer_type type);
 bool rm_network_is_of_graph(const struct rm_network_config *network, const char *name);
 
-/* Which of the agent's observations the network begins with an embedding: bit i for observation i.
- * Those are its input as whole numbers, not as floats. */
+/* Bit i is set if the layers for observation i of the agent begin with an embedding. The network
+ * reads such an observation as whole numbers, other observations as floats. */
 uint32_t rm_network_codes(const struct rm_network_config *network,
                           const struct rm_env_agent *agent);
 
@@ -43,7 +44,7 @@ const char *rm_evaluation_word(const struct rm_experiment *experiment);
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy);
 
-/* Do actors insert into rings for replay? Not for rollouts, and not with a recording. */
+/* Do actors write rows into replay rings? False for rollouts and with a recording (sample.from). */
 bool rm_fills_replay(const struct rm_experiment *experiment);
 
 /* Number of actor processes of a run: 0 with worlds on a device, or with a recording. */

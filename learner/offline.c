@@ -175,8 +175,7 @@ int rm_offline_check(const struct rm_experiment *e, const struct rm_plan *plan,
     return rc < 0 ? rm_fail_within(error, rc, "sample.from: %s", e->sample.from) : 0;
 }
 
-/* --- its rows ----------------------------------------------------------------------------------
- */
+/* --- its rows --------------------------------------------------------------------------------- */
 
 /* A stream on its way into a ring. */
 struct loading {

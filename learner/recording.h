@@ -94,8 +94,7 @@ void rm_recording_add_column(struct rm_recording_stream *stream, const char *nam
                              enum rm_recording_type type, bool per_lane, uint32_t dims,
                              const uint32_t *shape);
 
-/* --- writing ----------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 struct rm_recording_writer;
 
@@ -122,8 +121,7 @@ uint64_t rm_recording_writer_bytes(const struct rm_recording_writer *writer);
 /* Syncs and closes. */
 void rm_recording_writer_close(struct rm_recording_writer *writer);
 
-/* --- reading ----------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 struct rm_recording {
     char folder[RM_PATH_TEXT_MAX];

@@ -67,8 +67,7 @@ static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
  * Returns the old number. */
 #define RM_TAKE(word, value) atomic_exchange_explicit((word), (value), memory_order_relaxed)
 
-/* --- T: words of the thread pool ---------------------------------------------------------------
- */
+/* --- T: words of the thread pool -------------------------------------------------------------- */
 
 /* T0: every thread sees all accesses by these in one total order. This is the most expensive order
  * and needs no partner. Use it for a few words per tile of a matrix product, not for rows. Any

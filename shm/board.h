@@ -49,7 +49,7 @@ enum rm_role {
     RM_ROLE_COUNT
 };
 
-/* Does it hold for checkpoints, with state of its own? */
+/* Do workers of this role hold for checkpoints and save a state? */
 static inline bool rm_role_has_state(enum rm_role role)
 {
     return role != RM_ROLE_EVALUATOR && role != RM_ROLE_RECORDER;
@@ -102,7 +102,7 @@ enum rm_wait {
 #define RM_TRACE_MARK(ns, wait, phase) ((ns) << 8 | (uint64_t)(wait) << 4 | (uint64_t)(phase))
 #define RM_TRACE_PHASE(mark)           ((unsigned)((mark)&15))
 #define RM_TRACE_WAIT(mark)            ((unsigned)((mark) >> 4 & 15))
-/* When it was written, at most 2 years before `now_ns`. */
+/* The time of a mark that was written at most 2 years before `now_ns`. */
 #define RM_TRACE_NS(mark, now_ns) ((now_ns) - (((now_ns) - ((mark) >> 8)) & (UINT64_MAX >> 8)))
 _Static_assert((int)RM_PHASE_COUNT < RM_TRACE_AWAY && (int)RM_WAIT_COUNT < 16, "4 bits each");
 
@@ -115,7 +115,7 @@ struct rm_scores {
 };
 
 struct rm_board_policy {
-    char name[RM_NAME_MAX]; /* of the daemon */
+    char name[RM_NAME_MAX]; /* written by the daemon */
     /* The daemon writes the limiter's bounds, the learner `sampled`, the actors `inserted`, which
      * comes last, and the fields after it. */
     struct rm_limiter limiter;
@@ -163,7 +163,7 @@ struct rm_board_figure {
 };
 
 struct rm_board_agent {
-    char name[RM_NAME_MAX]; /* of the daemon */
+    char name[RM_NAME_MAX]; /* written by the daemon */
     _Atomic uint32_t policy;
     /* Of the actors: undiscounted episode returns of this agent while training, and its steps over
      * all worlds. */
@@ -188,7 +188,7 @@ enum rm_inspect {
 };
 
 struct rm_board_worker {
-    /* Of the daemon. */
+    /* Written by the daemon. */
     _Alignas(RM_PAGE) char name[RM_NAME_MAX]; /* "actor-0", "learner-agent_3" */
     _Atomic uint32_t role;                    /* enum rm_role */
     _Atomic uint32_t index;                   /* which of its role */
@@ -196,7 +196,7 @@ struct rm_board_worker {
     _Atomic uint64_t generation;              /* 1 for the first process, +1 per respawn */
     _Atomic uint64_t started_ns;
     _Atomic uint64_t trace_until_ns; /* marks are written until then */
-    /* Of the worker; of the daemon while the worker has no process. */
+    /* Written by the worker, or by the daemon while the worker has no process. */
     _Alignas(RM_PAGE) _Atomic uint32_t state; /* enum rm_worker_state */
     _Atomic uint32_t inspect;                 /* enum rm_inspect */
     _Atomic uint64_t heartbeat_ns;            /* rm_now_ns() at the last sign of life: a turn, a
@@ -205,22 +205,22 @@ struct rm_board_worker {
     _Atomic uint64_t sleeps;                  /* waits on the wake */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
     _Atomic uint64_t wait_ns[RM_WAIT_COUNT];
-    /* Of the process, read fifty times a second. In a process of several duties its first has them.
-     */
+    /* About the process, read fifty times a second. If a process has several duties, the first
+     * one's slot has these numbers. */
     _Atomic uint64_t cpu_ns;       /* processor time of all its threads */
     _Atomic uint64_t run_delay_ns; /* its main thread could run, but had no core */
     _Atomic uint64_t rss_bytes;
     _Atomic uint64_t steps;       /* actors, and learners that have the worlds: agent steps of
                                      agent 0, all its worlds */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
-    /* Of actors with a curriculum (actor/stages.h): the stage that the worlds have, as in the run
-     * block; episodes and sums of the figures of both rules; the same in unit u at [u & 3]. */
+    /* Written by actors with a curriculum (actor/stages.h): the stage of the worlds, as in the run
+     * block; episodes and sums of the figures of both rules; the same for unit u at [u & 3]. */
     _Atomic uint64_t stage;
     _Atomic uint64_t stage_episodes[2];
     _Atomic int64_t stage_sums[2];
     _Atomic uint64_t stage_episodes_at[4][2];
     _Atomic int64_t stage_sums_at[4][2];
-    /* Of the recorder: rows of lanes. */
+    /* Written by the recorder: rows of lanes. */
     _Atomic uint64_t recorded_rows;  /* on disk */
     _Atomic uint64_t lost_rows;      /* overwritten before they were copied, or not written */
     _Atomic uint64_t recorded_bytes; /* of the files */
@@ -241,7 +241,7 @@ struct rm_board_run {
     uint32_t policies, agents, workers; /* how many of the arrays below are used */
     uint32_t mode;                      /* enum rm_mode of config/experiment.h */
     uint64_t started_ns;
-    /* Of the daemon. */
+    /* Written by the daemon. */
     _Alignas(128) _Atomic uint32_t state;       /* enum rm_run_state */
     _Atomic uint32_t stop;                      /* 1: finish the current turn and exit 0 */
     _Atomic uint32_t pause;                     /* 1: do nothing, sleep */
@@ -258,7 +258,7 @@ struct rm_board_run {
     uint32_t stages;  /* of the curriculum, 0: there is none */
     uint32_t figures; /* how many of these are used; they stay as they are */
     struct rm_board_figure figure[RM_BOARD_FIGURES];
-    /* Of the evaluator. */
+    /* Written by the evaluator. */
     _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* finished */
     _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
     _Atomic uint64_t eval_episodes;
@@ -266,14 +266,16 @@ struct rm_board_run {
                                     * evaluate_request counts them; 0 = none */
     _Atomic uint64_t eval_steps;   /* steps per agent when it took its weights */
     _Atomic double eval_best;      /* highest eval_score_mean so far, NAN: none yet */
-    /* Of the actors: per world episode, sum over its agents; and its length in vector steps. */
+    /* Written by the actors: the score of each world episode, summed over its agents, and its
+     * length in vector steps. */
     _Alignas(RM_PAGE) struct rm_scores scores;
     struct rm_scores lengths;
     _Alignas(128) _Atomic uint64_t bell_at; /* the actor that first counts so many steps per agent
                                              * rings the daemon's bell; UINT64_MAX: none */
-    /* Of actor 0, with a curriculum: the stage, from 0, and above 8 bits the number of changes
-     * so far: the latest that was decided on, and that of unit u at [u & 3]; the figure of the
-     * latest decision, NAN: none, and of how many episodes it is. */
+    /* Written by actor 0, with a curriculum. A word has the stage, counted from 0, in the low 8
+     * bits, and the number of changes so far above them: the latest decision, and the decision for
+     * unit u at [u & 3]. The figure of the latest decision (NAN: none) is a mean over
+     * stage_episodes episodes. */
     _Alignas(128) _Atomic uint64_t stage;
     _Atomic uint64_t stage_at[4];
     _Atomic double stage_mean;

@@ -116,9 +116,9 @@ uint64_t rm_ring_writer_open(struct rm_ring *ring);
  * the writer had a reserved row, which is returned in *row. */
 void rm_ring_writer_resume(struct rm_ring *ring, bool reserved, struct rm_row *row);
 
-/* Reserves the next row and returns its columns. The writer fills them in any order, in any time,
- * then commits. Returns 1, or 0 when there is no credit (no row was reserved): the
- * consumer's in rollout mode, with record_wait the recorder's. */
+/* Reserves the next row and returns its columns. The writer fills them in any order, without a time
+ * limit, then commits. Returns 1. Returns 0, and reserves nothing, if there is no credit: in
+ * rollout mode the consumer gives it, with record_wait the recorder. */
 int rm_ring_reserve(struct rm_ring *ring, struct rm_row *row);
 
 /* Observation, mask, reward and flags of the reserved row are complete; its action is not. Rollout
@@ -149,13 +149,14 @@ void rm_ring_copy_out(void *to, const void *row_data, size_t bytes);
  * the credit of all rows below `index` to the writer. */
 uint64_t rm_ring_consumed(const struct rm_ring *ring);
 
-/* Rollout: in rows below this, observation, mask, reward and flags may be read. At most one more
- * than committed, and never fewer, except between a commit and the next offer. */
+/* Rollout: in rows below this, observation, mask, reward and flags may be read. The index is the
+ * number of committed rows or one more; between a commit and the next offer it may be less. */
 uint64_t rm_ring_offered(const struct rm_ring *ring);
 void rm_ring_consume(struct rm_ring *ring, uint64_t index);
 
-/* Rows below `index` are recorded: with record_wait the writer may overwrite them. So it may those
- * of a ring that was loaded. Only the recorder calls the first. */
+/* Rows below `index` are recorded: with record_wait the writer may overwrite them. All committed
+ * rows of a ring that was loaded from a checkpoint count as recorded. Only the recorder calls
+ * rm_ring_record(). */
 void rm_ring_record(struct rm_ring *ring, uint64_t index);
 uint64_t rm_ring_recorded(const struct rm_ring *ring);
 

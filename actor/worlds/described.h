@@ -26,8 +26,7 @@ const struct rm_env_option_doc *rm_described_options(const struct rm_described *
 /* Do two specs describe the same observations, actions and figures? */
 bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b);
 
-/* --- the spec of an experiment's world ---------------------------------------------------------
- */
+/* --- the spec of an experiment's world -------------------------------------------------------- */
 
 /* The spec from the description if there is one (config->description); otherwise the world is
  * opened. A shared object without a description is loaded, so call this only where that is

@@ -48,8 +48,7 @@ int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error);
  * no limit. */
 int rm_sandbox_memory(uint64_t bytes, struct rm_error *error);
 
-/* --- programs that are started confined --------------------------------------------------------
- */
+/* --- programs that are started confined ------------------------------------------------------- */
 
 struct sock_filter;
 

@@ -99,8 +99,7 @@ void rm_ctl_each_option(const struct rm_ctl_command *command, rm_ctl_option_fn e
 /* The whole program: argv as main has it. Returns an enum rm_ctl_exit value. */
 int rm_ctl_main(int argc, char **argv);
 
-/* --- handlers, one file each; they print their own errors on stderr ----------------------------
- */
+/* --- handlers, one file each; they print their own errors on stderr --------------------------- */
 int rm_ctl_run(const struct rm_ctl_arguments *given);
 /* The runs of an experiment with a sweep, instead of one. */
 struct rm_experiment;

@@ -13,19 +13,20 @@
 /* Writes all bytes, with as many calls of write() as needed. 0 or negative errno. */
 int rm_file_write_all(int fd, const void *data, size_t bytes);
 
-/* Opens the folder at `path` (O_PATH), name by name, so that moving a folder meanwhile does not
- * change the result, and only through links of this user or root. `make`: creates missing folders.
- * `real`, if not NULL: the path without links. Returns the descriptor or a negative errno: -EPERM:
- * a link on the way belongs to another user. All functions below resolve paths in this way. */
+/* Opens the folder at `path` (O_PATH), one name after another, so that the result stays the same if
+ * a folder is moved meanwhile. Follows only links of this user or of root. `make`: creates missing
+ * folders. `real`, if not NULL, gets the path without links. Returns the descriptor or a negative
+ * errno. -EPERM: a link in the path belongs to another user. All functions below resolve paths in
+ * this way. */
 int rm_file_folder(const char *path, bool make, char real[PATH_MAX], struct rm_error *error);
 
-/* Opens a regular file that belongs to this user, close-on-exec; does not follow a symbolic link at
- * `path`. Returns the descriptor or a negative errno: -ELOOP: a symbolic link; -EPERM: a file of
- * another user, or as for rm_file_folder(); -EINVAL: not a regular file. */
+/* Opens a regular file of this user, close-on-exec. Does not follow a symbolic link at `path`.
+ * Returns the descriptor or a negative errno. -ELOOP: `path` is a symbolic link. -EPERM: the file,
+ * or a link in the path, belongs to another user. -EINVAL: it is not a regular file. */
 int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error);
 
-/* Reads a whole file, opened as by rm_file_open(). *text is the caller's to free. 0 or a negative
- * errno: those of rm_file_open(); -EFBIG: more than `most` bytes; -ENOMEM. */
+/* Reads a whole file, opened as by rm_file_open(). The caller frees *text. Returns 0 or a negative
+ * errno: the errors of rm_file_open(), -EFBIG for more than `most` bytes, -ENOMEM. */
 int rm_file_read(const char *path, size_t most, char **text, size_t *bytes, struct rm_error *error);
 
 /* Renames within one folder. 0 or negative errno. */
@@ -44,12 +45,12 @@ int rm_file_list(const char *path, DIR **names, struct rm_error *error);
 /* Syncs a folder: files created, renamed or removed in it stay so after a power cut. */
 int rm_file_sync_folder(const char *folder, struct rm_error *error);
 
-/* The same for the folder that `path` is in. */
+/* Syncs the folder that contains `path`. */
 int rm_file_sync_above(const char *path, struct rm_error *error);
 
-/* Opens /dev/null for those of descriptors 0, 1 and 2 that are closed, so that no other file gets
- * their numbers and is printed to. Printing to a closed standard output still fails; what is
- * printed to a closed standard error is lost. */
+/* Opens /dev/null for each of descriptors 0, 1 and 2 that is closed. Otherwise a file opened later
+ * could get one of these numbers, and messages would be printed to it. Printing to a closed
+ * standard output still fails; messages on a closed standard error are lost. */
 void rm_file_hold_standard(void);
 
 /* A note for messages about `path`: " (relative paths start at the working directory, /srv/rl)", or

@@ -36,7 +36,7 @@ struct rm_state_part {
     size_t bytes;
     void *data;
     uint64_t hash; /* of the name */
-    bool taken;    /* loading: it was asked for */
+    bool taken;    /* loading: a caller has read the part */
 };
 
 struct rm_state;

@@ -183,17 +183,19 @@ bool rm_session_has_process(const struct rm_session *session, uint32_t worker);
 enum rm_worker_state rm_session_process_state(const struct rm_session *session, uint32_t process,
                                               uint64_t *heartbeat_ns);
 
-/* The wake of worker `worker` (objects.h), to sleep or to signal: that of its process. */
+/* The wake of worker `worker` (objects.h), to sleep on or to signal. All workers of a process share
+ * one. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 
 /* Makes the daemon read the board at once, not at its next tick: a system call. */
 void rm_session_ring_bell(const struct rm_session *session);
 
-/* The same if `steps`, those of all actors, have reached the number that the daemon waits for
- * (board.h, bell_at); only the first caller rings. */
+/* Rings the bell if `steps`, the steps of all actors, have reached the number that the daemon waits
+ * for (bell_at in board.h). Only the first caller rings. */
 void rm_session_ring_at(const struct rm_session *session, uint64_t steps);
 
-/* Whatever the workers sleep on, they look again. */
+/* Wakes every worker, asleep or not, so that it reads the board again: for stop and pause
+ * requests. */
 void rm_session_wake_up(struct rm_session *session);
 
 /* Signals all sleeping workers; all sleeping actors. */

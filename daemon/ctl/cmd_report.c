@@ -408,18 +408,12 @@ static void write_figures(FILE *out, const struct rm_snapshot *s)
 /* What `ringctl explain` says, if it has something to say of this run. */
 static void write_verdict(FILE *out, const char *directory)
 {
-    struct rm_explained *x = calloc(1, sizeof *x);
-    struct rm_error error = {""};
-    char text[RM_VERDICT_MAX];
-    if (x && rm_explain_run(x, directory, NULL, &error) == 0 && x->known) {
-        rm_explained_verdict(x, text, sizeof text);
-        fputs("<p>By its counters: ", out);
-        rm_html_text(out, text);
-        fprintf(out, ", at %s agent steps/s.</p>\n", rm_format_number(x->steps_per_s).s);
-    }
-    if (x)
-        rm_explained_free(x);
-    free(x);
+    char text[RM_SENTENCE_MAX];
+    if (!rm_explain_sentence(directory, text, sizeof text))
+        return;
+    fputs("<p>By its counters: ", out);
+    rm_html_text(out, text);
+    fputs(".</p>\n", out);
 }
 
 /* A bar a worker: what its time went to. */

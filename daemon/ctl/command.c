@@ -431,9 +431,11 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .run = rm_ctl_logs},
     {.name = "top",
      .summary = "full-screen live view",
-     .text = "Shows progress, agents and where each worker's time goes. Keys: q quits, p pauses "
-             "and resumes, s changes the order of the workers, e evaluates, n shows the next "
-             "experiment, ? explains.",
+     .text =
+         "Shows progress, what limits the speed and the best change (as `explain` does, every 10 "
+         "s), agents and where each worker's time goes. Keys: q quits, p pauses and resumes, s "
+         "changes the order of the workers, e evaluates, n shows the next experiment, ? "
+         "explains.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_top},

@@ -771,6 +771,27 @@ void rm_explained_verdict(const struct rm_explained *x, char *text, size_t size)
         snprintf(text, size, "no single limit: %s and %s", first, rm_explained_station(x->second));
 }
 
+bool rm_explain_sentence(const char *directory, char *text, size_t size)
+{
+    struct rm_explained *x = calloc(1, sizeof *x);
+    struct rm_error error = {""};
+    const bool explained = x && rm_explain_run(x, directory, NULL, &error) == 0;
+    text[0] = '\0';
+    if (explained)
+        rm_explained_verdict(x, text, size);
+    if (explained && x->known && x->moves) {
+        const struct rm_explained_change *best = &x->move[0];
+        const size_t used = strlen(text);
+        snprintf(text + used, size - used, "; %s=%s %+.0f %%%s", best->key, best->value,
+                 100 * (best->steps_per_s / x->steps_per_s - 1),
+                 best->learns ? " (other learning)" : "");
+    }
+    if (x)
+        rm_explained_free(x);
+    free(x);
+    return explained;
+}
+
 json_t *rm_explained_json(const struct rm_explained *x)
 {
     json_t *stations = json_object(), *duties = json_array();

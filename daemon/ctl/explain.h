@@ -66,6 +66,11 @@ const char *rm_explained_station(enum rm_station station);
 #define RM_VERDICT_MAX 128
 void rm_explained_verdict(const struct rm_explained *explained, char *text, size_t size);
 
+/* The same of a run's directory, with the best change and the predicted gain:
+ * "the update limits the run; actor.count=4 +28 %". Returns whether its rows have an answer. */
+#define RM_SENTENCE_MAX 256
+bool rm_explain_sentence(const char *directory, char *text, size_t size);
+
 json_t *rm_explained_json(const struct rm_explained *explained);
 void rm_explained_free(struct rm_explained *explained);
 

@@ -67,6 +67,7 @@ static void refresh_view(struct view *view)
     if (!top->curve.rows.file)
         rm_curve_open(&top->curve, top->now->directory, "score_last", "steps");
     rm_curve_read(&top->curve);
+    rm_top_explain(top, view->now_ns);
 }
 
 static void command_key(struct view *view, const char *command, const char *done)
@@ -123,6 +124,7 @@ static void key_next(struct view *view)
     rm_curve_close(&view->top.curve);
     view->client = client;
     view->top.ended = view->top.have_now = false;
+    view->top.explained_ns = 0;
     view->top.scroll = 0;
     refresh_view(view);
 }

@@ -3,7 +3,10 @@
 #define RM_DAEMON_CTL_TOP_H
 
 #include "daemon/ctl/curve.h"
+#include "daemon/ctl/explain.h"
 #include "daemon/ctl/snapshot.h"
+
+#include "shm/base/clock.h"
 
 #include <stdbool.h>
 
@@ -20,6 +23,8 @@ struct rm_top {
     bool have_now, have_before;
     double seconds_between;
     struct rm_curve curve; /* of the score; empty where the run's directory cannot be read */
+    char verdict[RM_SENTENCE_MAX]; /* of `ringctl explain`; "": none yet */
+    uint64_t explained_ns;         /* when it was asked for; 0: not yet */
     enum rm_top_order order;
     int scroll; /* first worker shown */
     bool help;
@@ -38,6 +43,10 @@ double rm_top_speed(const struct rm_top *top);
 /* The worker of the earlier snapshot with the same name, or NULL. */
 const struct rm_snapshot_worker *rm_top_earlier(const struct rm_top *top,
                                                 const struct rm_snapshot_worker *worker);
+
+/* Reads the run's verdict, unless it was read within the last RM_TOP_EXPLAIN_NS. */
+#define RM_TOP_EXPLAIN_NS (10 * RM_NS_PER_S)
+void rm_top_explain(struct rm_top *top, uint64_t now_ns);
 
 /* Splits `cells` characters of a bar by share: cells of each phase into count[RM_PHASE_COUNT]. They
  * add up to `cells`, by largest remainder, or to 0 when no share is above 0. */

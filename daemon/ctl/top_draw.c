@@ -233,6 +233,8 @@ static int draw_head(const struct rm_top *top)
         if (top->curve.count > 1)
             draw_curve(y++, &top->curve);
     }
+    if (top->verdict[0])
+        put(y++, 0, A_NORMAL, "%s", top->verdict);
     if (s->error[0])
         put(y++, 0, paint(PAIR_BAD) | A_BOLD, "%s", s->error);
     return y + 1;
@@ -472,6 +474,7 @@ static void draw_help(void)
         "FIRST, LAST   mean reward per episode over the first and the latest episodes",
         "GREEDY        mean reward in the last evaluation, without exploration",
         "curve         score over the run so far",
+        "... limits    what ringctl explain says, and the change with its predicted gain",
         "REPLAY        share of the replay memory that is filled",
         "ENTROPY, KL   of the policy in the latest rollout's updates, and how far it moved",
         "RATIO         transitions sampled per transition inserted",

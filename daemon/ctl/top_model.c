@@ -70,6 +70,14 @@ double rm_top_speed(const struct rm_top *top)
     return (top->now->steps - top->before->steps) / top->seconds_between;
 }
 
+void rm_top_explain(struct rm_top *top, uint64_t now_ns)
+{
+    if (top->explained_ns && now_ns - top->explained_ns < RM_TOP_EXPLAIN_NS)
+        return;
+    top->explained_ns = now_ns;
+    (void)rm_explain_sentence(top->now->directory, top->verdict, sizeof top->verdict);
+}
+
 void rm_top_split(const double *share, int cells, int *count)
 {
     double total = 0, rest[RM_PHASE_COUNT];

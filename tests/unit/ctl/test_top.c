@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -283,6 +284,101 @@ static void workers_that_restart_often_shift_no_bars(void **state)
     assert_non_null(strstr(line_of(y + 2), "  123M   123M  f"));
 }
 
+/* The longest that is usual has room on 80 columns; what has none ends before a word. */
+static void the_verdict_is_one_line(void **state)
+{
+    static const char usual[] =
+        "the update limits the run; limiter.updates_per_step=0.125 +97 % (other learning)";
+    static const char longer[] = "no single limit: waiting for checkpoints and the load of other "
+                                 "processes; sample.batch=16 +123 %";
+    struct rm_top top;
+    (void)state;
+    begin(&top);
+    draw(&top, 80);
+    const int workers = line_with("WORKER");
+    snprintf(top.verdict, sizeof top.verdict, "%s", usual);
+    draw(&top, 80);
+    assert_int_equal(strlen(usual), 80);
+    assert_int_not_equal(line_with(usual), -1);
+    assert_int_equal(line_with("WORKER"), workers + 1);
+    snprintf(top.verdict, sizeof top.verdict, "%s", longer);
+    draw(&top, 80);
+    const int cut = line_with("no single limit");
+    assert_true(cut > 0);
+    assert_non_null(strstr(line_of(cut), " of other processes; ~ "));
+    assert_int_equal(line_with("WORKER"), workers + 1);
+}
+
+/* Rows of a run: an actor and a learner, one of which works all the time. */
+static void write_run(const char *directory, bool learner_works)
+{
+    static const char config[] =
+        "{\"world\": {\"name\": \"cartpole\"}, \"algorithm\": {\"name\": \"dqn\"}}";
+    char path[64];
+    snprintf(path, sizeof path, "%s/config.json", directory);
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    fputs(config, out);
+    assert_int_equal(fclose(out), 0);
+    snprintf(path, sizeof path, "%s/metrics.csv", directory);
+    out = fopen(path, "we");
+    assert_non_null(out);
+    fputs("time_s,steps,host_cores,policy.p.updates", out);
+    for (int l = 0; l < 2; l++)
+        for (int i = 0; i < 4; i++)
+            fprintf(out, ",worker.%s.%s", l ? "learner-p" : "actor-0",
+                    (const char *[]){"turns", "cpu_ns", "phase_waiting_ns",
+                                     l ? "phase_backward_ns" : "phase_environment_ns"}[i]);
+    fputc('\n', out);
+    for (int row = 1; row <= 20; row++) {
+        fprintf(out, "%d,%d,4,%d", row, 1000 * row, 500 * row);
+        for (int l = 0; l < 2; l++) {
+            const double busy = (l == 1) == learner_works ? 1e9 : 1e8;
+            fprintf(out, ",%d,%.0f,%.0f,%.0f", 1000 * row, busy * row, (1e9 - busy) * row,
+                    busy * row);
+        }
+        fputc('\n', out);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+static void the_verdict_is_read_every_ten_seconds(void **state)
+{
+    char directory[] = "/tmp/rm-top-XXXXXX", path[64];
+    char expected[RM_SENTENCE_MAX];
+    const uint64_t begun = 5 * RM_NS_PER_S;
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    struct rm_top top;
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    begin(&top);
+    snprintf(now.directory, sizeof now.directory, "%s", directory);
+    rm_top_explain(&top, begun);
+    assert_string_equal(top.verdict, ""); /* there are no rows */
+    write_run(directory, true);
+    rm_top_explain(&top, begun + RM_TOP_EXPLAIN_NS - 1);
+    assert_string_equal(top.verdict, "");
+    rm_top_explain(&top, begun + RM_TOP_EXPLAIN_NS);
+    assert_int_equal(rm_explain_run(&x, directory, NULL, &error), 0);
+    assert_true(x.moves > 0 && x.move[0].learns && x.move[0].steps_per_s > x.steps_per_s);
+    snprintf(expected, sizeof expected,
+             "the update limits the run; %s=%s %+.0f %% (other learning)", x.move[0].key,
+             x.move[0].value, 100 * (x.move[0].steps_per_s / x.steps_per_s - 1));
+    rm_explained_free(&x);
+    assert_string_equal(top.verdict, expected);
+    write_run(directory, false);
+    rm_top_explain(&top, begun + RM_TOP_EXPLAIN_NS + 1);
+    assert_non_null(strstr(top.verdict, "the update limits the run; "));
+    rm_top_explain(&top, begun + 2 * RM_TOP_EXPLAIN_NS);
+    assert_non_null(strstr(top.verdict, "stepping worlds limits the run; "));
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, i ? "config.json" : "metrics.csv");
+        unlink(path);
+    }
+    rmdir(directory);
+}
+
 /* Names take what room there is, and sentences end before a word that does not fit. */
 static void what_is_cut_shows_it(void **state)
 {
@@ -322,6 +418,8 @@ int main(void)
         cmocka_unit_test(columns_are_as_wide_as_their_numbers),
         cmocka_unit_test(workers_that_restart_often_shift_no_bars),
         cmocka_unit_test(what_is_cut_shows_it),
+        cmocka_unit_test(the_verdict_is_one_line),
+        cmocka_unit_test(the_verdict_is_read_every_ten_seconds),
     };
     return cmocka_run_group_tests(tests, open_screen, close_screen);
 }

@@ -1,6 +1,6 @@
-/* bottleneck: the model of a run's speed. From what every duty needs for an agent step it computes
- * the time of a step, and from a change of settings what the duties need then. docs/explain.md has
- * the equations. No input or output, no clock. */
+/* bottleneck: the model of a run's speed. Its input is the time that each duty needs for an agent
+ * step; its result is the time of a step. For a change of settings it predicts the duties' times
+ * first. docs/explain.md has the equations. Pure functions: no files, no clock. */
 #ifndef RM_DAEMON_CTL_BOTTLENECK_H
 #define RM_DAEMON_CTL_BOTTLENECK_H
 
@@ -8,7 +8,8 @@
 #include "shm/base/error.h"
 #include "shm/board.h"
 
-/* What can limit a run. Lengthening it says how much it does: rm_load_elasticity(). */
+/* The parts of a run that can limit its speed. rm_load_elasticity() says how much each part
+ * does. */
 enum rm_station {
     RM_STATION_WORLD = 0,  /* stepping worlds */
     RM_STATION_ACTING,     /* choosing actions, writing rows */
@@ -16,8 +17,8 @@ enum rm_station {
     RM_STATION_UPDATE,     /* forward, backward, optimizer */
     RM_STATION_PUBLISHING, /* weights to the actors */
     RM_STATION_DISK,       /* waiting for a checkpoint of all duties' state */
-    RM_STATION_EVALUATION, /* the evaluator, which takes a core now and then */
-    RM_STATION_HOST,       /* what other processes of the host take of its cores */
+    RM_STATION_EVALUATION, /* the evaluator, which uses a core during evaluations */
+    RM_STATION_HOST,       /* other processes of the host, which use its cores */
     RM_STATION_COUNT
 };
 const char *rm_station_name(enum rm_station station);
@@ -30,27 +31,27 @@ enum rm_coupling {
 };
 enum rm_coupling rm_coupling_of(const struct rm_experiment *experiment);
 
-/* Duties of one kind. Times are of work on a core of their own, in seconds for each agent
- * step (of agent 0, over all worlds). */
+/* All duties of one kind together. Times are seconds of work for each agent step (of agent 0, over
+ * all worlds), as if each duty had a core of its own. */
 struct rm_work {
     double phase_s[RM_PHASE_COUNT];
-    double cpu; /* processor time in a second of it: below 1 where a world waits, above 1 with
-                 * several threads */
+    double cpu; /* processor seconds in a second of work: below 1 if a world waits, above 1 with
+                   several threads */
 };
 
 struct rm_load {
     const struct rm_experiment *experiment; /* the settings of these numbers */
     double cores;                           /* of the host */
-    double other;                           /* of them, taken from the run by other processes */
-    double around;                          /* of them, busy for other processes */
+    double other;                           /* cores that other processes take from the run */
+    double around;                          /* cores that are busy with other processes */
     struct rm_work acting;                  /* of all actors together */
     uint32_t learners;
     struct rm_work learner[RM_BOARD_POLICIES];
     struct rm_work evaluating;
     double daemon_s; /* processor time of the daemon, for each step */
-    double looks_s;  /* processor time of actors that look whether they still have to sleep */
+    double looks_s;  /* processor time of actors that check whether they must still sleep */
     double held;     /* share of time in which checkpoints hold the duties */
-    double gap_s;    /* a measured step less the model's: wake-ups and uneven turns */
+    double gap_s;    /* seconds of a measured step minus the model's: wake-ups and uneven turns */
 };
 
 /* Seconds of work in all phases. */
@@ -59,20 +60,20 @@ double rm_work_s(const struct rm_work *work);
 /* Seconds for an agent step. */
 double rm_load_step_s(const struct rm_load *load);
 
-/* Cores that the run keeps busy at that speed. */
+/* Number of cores that the run keeps busy at the speed of rm_load_step_s(). */
 double rm_load_busy(const struct rm_load *load);
 
-/* Sets what the model doesn't explain of a measured step. */
+/* Sets load->gap_s so that rm_load_step_s() equals the measured step_s. */
 void rm_load_fit(struct rm_load *load, double step_s);
 
-/* Share by which a step gets longer if the station takes 1 % longer, over 1 %: 1, it alone limits
- * the run; 0, not at all. */
+/* The relative increase of a step's time, divided by the relative increase of the station's time,
+ * for an increase of 1 %. 1: the station alone limits the run; 0: it does not limit the run. */
 double rm_load_elasticity(const struct rm_load *load, enum rm_station station);
 
-/* A key whose change the model knows. */
+/* A key for which the model predicts the effect of a change. */
 struct rm_lever {
     const char *key;
-    bool learns; /* it changes what is learned, not only how fast */
+    bool learns; /* the key changes what is learned, not only the speed */
 };
 extern const struct rm_lever rm_levers[]; /* ends with key NULL */
 

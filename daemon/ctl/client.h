@@ -9,11 +9,9 @@
 #include <stdint.h>
 
 #define RM_CTL_CLIENT_PROTOCOL    1
-#define RM_CTL_CLIENT_REQUEST_MAX 65536 /* bytes of a request's line, newline included */
-#define RM_CTL_CLIENT_LINE_MAX                                                                     \
-    (1 << 20)                        /* bytes of a received line; more than any daemon sends       \
-                                      */
-#define RM_CTL_CLIENT_EVENTS_MAX 256 /* events kept while a reply is awaited */
+#define RM_CTL_CLIENT_REQUEST_MAX 65536     /* bytes of a request's line, newline included */
+#define RM_CTL_CLIENT_LINE_MAX    (1 << 20) /* most bytes of a received line */
+#define RM_CTL_CLIENT_EVENTS_MAX  256       /* events kept while a reply is awaited */
 
 struct rm_ctl_client {
     int fd;              /* -1 when closed */
@@ -26,22 +24,22 @@ struct rm_ctl_client {
     uint64_t dropped; /* events dropped here because `events` was full */
 };
 
-/* Connects and reads the greeting. On errors the client is closed and -ENOENT, -ECONNREFUSED,
- * -EACCES ..: cannot connect; -EPROTO: not this protocol, or not this version; -ETIMEDOUT;
- * -ECONNRESET: closed in the middle. A daemon without room for another client is tried again until
- * the deadline. */
+/* Connects and reads the greeting. Returns 0, or a negative errno with the client closed. -ENOENT,
+ * -ECONNREFUSED, -EACCES and the like: cannot connect. -EPROTO: another protocol or another
+ * version. -ETIMEDOUT. -ECONNRESET: the connection was closed before the end of the greeting. If
+ * the daemon has no room for another client, tries again until the deadline. */
 int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
                        struct rm_error *error);
 void rm_ctl_client_close(struct rm_ctl_client *client);
 
-/* Executes a command. `arguments` may be NULL; the reference is taken over. *reply: the value of
- * "return", a new reference. -EREMOTEIO: refused, with "class: description" in `error`; else as
- * rm_ctl_client_open. */
+/* Executes a command. `arguments` may be NULL; the call takes over the reference. *reply is the
+ * value of "return", a new reference. -EREMOTEIO: the daemon refused the command, with "class:
+ * description" in `error`. Other errors are those of rm_ctl_client_open(). */
 int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t *arguments,
                        json_t **reply, struct rm_error *error);
 
-/* The next event, waiting up to timeout_ns (0 = for ever). 0 with *event, a new reference; or
- * -ETIMEDOUT, -ECONNRESET when the experiment is gone, -EPROTO. */
+/* Waits for the next event, at most timeout_ns (0: without limit). Returns 0 with *event, a new
+ * reference; -ETIMEDOUT; -ECONNRESET if the experiment has ended; -EPROTO. */
 int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_t **event,
                         struct rm_error *error);
 

@@ -1,4 +1,4 @@
-/* check-world: has two processes play a world by its rules (actor/worlds/trial.h) and prints the
+/* check-world: checks a world's rules in two processes (actor/worlds/trial.h) and prints the
  * result. */
 #include "daemon/ctl/command.h"
 

@@ -1,4 +1,4 @@
-/* compare: what differs between runs, and what that did to their speed and score. */
+/* compare: lists the differences between runs, and their effects on speed and score. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"

@@ -1,5 +1,5 @@
-/* completion: the bash script, generated from the table of commands; complete: the words it asks
- * for while completing, which depend on what runs and on the schema. */
+/* completion: writes the bash script, generated from the table of commands. complete: writes the
+ * words that the script asks for; they depend on the running experiments and on the schema. */
 #include "daemon/ctl/command.h"
 
 #include "actor/worlds/worlds.h"

@@ -1,4 +1,4 @@
-/* The subcommands that are one request to an experiment and one reply. */
+/* Subcommands that send one request to an experiment and print its reply. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"

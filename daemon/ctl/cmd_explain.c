@@ -1,4 +1,4 @@
-/* explain: why a run is as fast as it is, and what would change that. */
+/* explain: prints what limits a run's speed, and which settings would change it. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"

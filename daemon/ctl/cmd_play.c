@@ -1,6 +1,6 @@
-/* play, watch, evaluate, rank: what policies of files do: on the terminal, as a film, or in
- * numbers. Frames come from a confined process (actor/player.h), so nothing in them is believed:
- * sizes are bounded, text is made printable. */
+/* play, watch, evaluate, rank: play with policies from files and show the games on the terminal, as
+ * a film, or as figures. Frames come from a confined process (actor/player.h) and are not trusted:
+ * sizes are checked, and text is made printable. */
 #include "daemon/ctl/command.h"
 
 #include "actor/player.h"

@@ -1,4 +1,4 @@
-/* record: what a recording has, whether it is whole, and its rows as files of NumPy. */
+/* record: lists a recording's contents, verifies it, and exports its rows as NumPy files. */
 #include "daemon/ctl/command.h"
 
 #include "config/names.h"

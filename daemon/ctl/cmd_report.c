@@ -1,4 +1,4 @@
-/* report: one page about runs, HTML with its plots in it. */
+/* report: writes one HTML page about runs, which contains its plots. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"

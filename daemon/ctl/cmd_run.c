@@ -1,5 +1,5 @@
-/* run: becomes ringmasterd --foreground. Its own program, not a child: signals, the terminal and
- * the exit code are then the daemon's without a process in between. */
+/* run: executes ringmasterd --foreground in this process, not in a child. So the daemon gets
+ * signals and the terminal directly, and its exit code is the command's. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"

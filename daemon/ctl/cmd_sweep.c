@@ -1,6 +1,6 @@
-/* sweep: an experiment of experiments. `ringctl run` starts itself for each combination of the
- * values in `sweep`, a few at a time, and prints a table of all runs at the end. What is finished
- * is not run again; a run that was cut short goes on from its checkpoint. */
+/* sweep: runs an experiment once for each combination of the values in `sweep`. `ringctl run`
+ * starts itself for each run, a few at a time, and prints a table of all runs at the end. Finished
+ * runs are not repeated; an interrupted run is resumed from its checkpoint. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"

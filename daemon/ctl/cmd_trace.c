@@ -1,5 +1,5 @@
-/* trace: every duty's phases on a time line, in the format of Chrome's trace viewer and Perfetto.
- * Reads the marks that duties write into shared memory while the trace is on. */
+/* trace: writes the phases of every duty as a time line, in the format of Chrome's trace viewer and
+ * Perfetto. Reads the marks that duties write to shared memory while the trace is on. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/client.h"

@@ -1,7 +1,8 @@
-/* tune: `ringctl run FILE --tune`: short runs of the experiment with other values of the keys that
- * change its speed and not its learning. By successive halving: the settings that explain predicts
- * to be fast begin, in each round each is tried twice, in order and then in reverse, and the faster
- * half goes on with runs of twice the time. The file's own settings take part in every round. */
+/* tune: `ringctl run FILE --tune` makes short runs of the experiment with other values of the keys
+ * that change its speed but not its learning. The search is successive halving. The first
+ * candidates are the settings that the model of `explain` predicts to be fast. Each round runs
+ * every candidate twice, once in order and once in reverse order; the faster half enters the next
+ * round, whose runs take twice the time. The file's own settings take part in every round. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"

@@ -1,4 +1,4 @@
-/* validate: does everything that a start does before the first process, and prints the result. */
+/* validate: makes all checks that a start makes before the first process, and prints the result. */
 #include "daemon/ctl/command.h"
 
 #include "actor/worlds/plan.h"

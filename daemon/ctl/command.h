@@ -1,5 +1,5 @@
-/* command: the one table of ringctl's subcommands. Command lines are parsed by it; --help, the bash
- * completion and ringctl(1) are generated from it. */
+/* command: the table of ringctl's subcommands. The parser of command lines, --help, the bash
+ * completion and ringctl(1) use this one table. */
 #ifndef RM_DAEMON_CTL_COMMAND_H
 #define RM_DAEMON_CTL_COMMAND_H
 
@@ -26,8 +26,8 @@ enum rm_ctl_completion {
 
 struct rm_ctl_option {
     const char *name;  /* "set", given as --set; the table of options ends with name NULL */
-    const char *value; /* "KEY=VALUE" when it takes one, "[SECONDS]" for a number that may be left
-                        * out, else NULL */
+    const char *value; /* the option's value: "KEY=VALUE"; "[SECONDS]" for a number that may be left
+                          out; NULL: the option has no value */
     const char *doc;   /* a sentence */
     enum rm_ctl_completion completion;
     bool repeated;
@@ -38,7 +38,7 @@ struct rm_ctl_option {
 #define RM_CTL_GIVEN_MAX     256
 
 struct rm_ctl_argument {
-    const char *name; /* "NAME"; "RUN..." may be given again, as the only one of its command */
+    const char *name; /* "NAME"; "RUN...": may be repeated, and is the command's only argument */
     bool optional;
     enum rm_ctl_completion completion;
 };
@@ -50,10 +50,10 @@ struct rm_ctl_command {
     const char *summary; /* no full stop; lists of commands */
     const char *text;    /* paragraphs, separated by a blank line; may be NULL */
     struct rm_ctl_argument arguments[RM_CTL_ARGUMENTS_MAX]; /* optional ones before or after */
-    const struct rm_ctl_option *options;                    /* its own; may be NULL */
-    const struct rm_ctl_option *group;                      /* shared ones; may be NULL */
-    int (*run)(const struct rm_ctl_arguments *given);       /* returns an enum rm_ctl_exit value */
-    bool hidden;                                            /* for scripts; not in --help */
+    const struct rm_ctl_option *options; /* the command's own options; may be NULL */
+    const struct rm_ctl_option *group;   /* options shared with other commands; may be NULL */
+    int (*run)(const struct rm_ctl_arguments *given); /* returns an enum rm_ctl_exit value */
+    bool hidden;                                      /* for scripts; not in --help */
 };
 
 extern const struct rm_ctl_command rm_ctl_commands[]; /* ends with name NULL */
@@ -66,7 +66,7 @@ const struct rm_ctl_command *rm_ctl_command_find(const char *name);
 struct rm_ctl_arguments {
     const struct rm_ctl_command *command;
     const char *argument[RM_CTL_ARGUMENTS_MAX]; /* by the table's order; NULL when left out */
-    const char *rest[RM_CTL_REST_MAX];          /* of one that may be given again: those after it */
+    const char *rest[RM_CTL_REST_MAX];          /* a repeated argument's values after the first */
     size_t rest_count;
     struct {
         const struct rm_ctl_option *option;
@@ -87,8 +87,8 @@ bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option);
 /* Writes the values of --set to overrides[RM_CTL_GIVEN_MAX]. Returns their number. */
 size_t rm_ctl_overrides(const struct rm_ctl_arguments *arguments, struct rm_override *overrides);
 
-/* Loads the experiment of FILE, the first argument, with the values of --set and `more` (another
- * KEY=VALUE, or NULL). Returns 0, or prints what is wrong and returns an enum rm_ctl_exit value. */
+/* Loads the experiment in FILE, the first argument, with the values of --set and `more` (another
+ * KEY=VALUE, or NULL). Returns 0; or prints the error and returns an enum rm_ctl_exit value. */
 int rm_ctl_load(const struct rm_ctl_arguments *arguments, const char *more,
                 struct rm_experiment *experiment);
 
@@ -96,15 +96,15 @@ int rm_ctl_load(const struct rm_ctl_arguments *arguments, const char *more,
 typedef void (*rm_ctl_option_fn)(void *user, const struct rm_ctl_option *option);
 void rm_ctl_each_option(const struct rm_ctl_command *command, rm_ctl_option_fn each, void *user);
 
-/* The whole program: argv as main has it. Returns an enum rm_ctl_exit value. */
+/* The whole program, with the arguments of main(). Returns an enum rm_ctl_exit value. */
 int rm_ctl_main(int argc, char **argv);
 
 /* --- handlers, one file each; they print their own errors on stderr --------------------------- */
 int rm_ctl_run(const struct rm_ctl_arguments *given);
-/* The runs of an experiment with a sweep, instead of one. */
+/* `run` for an experiment with a sweep: makes all runs of the sweep. */
 struct rm_experiment;
 int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
-/* Short runs to find its fastest settings, with --tune. */
+/* `run --tune`: makes short runs to find the experiment's fastest settings. */
 int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
 int rm_ctl_validate(const struct rm_ctl_arguments *given);
 int rm_ctl_schema(const struct rm_ctl_arguments *given);
@@ -115,8 +115,9 @@ int rm_ctl_watch(const struct rm_ctl_arguments *given);
 int rm_ctl_list(const struct rm_ctl_arguments *given);
 int rm_ctl_report(const struct rm_ctl_arguments *given);
 int rm_ctl_compare(const struct rm_ctl_arguments *given);
-/* A page about RM_CTL_REST_MAX runs at most, by their directories, files or names; its plots into
- * `plots` as well (NULL: not). */
+/* Writes a page about at most RM_CTL_REST_MAX runs to `file`. `names`: run directories, experiment
+ * files or names of experiments. `plots`: a folder that gets the plots as pictures, too; NULL:
+ * none. */
 int rm_ctl_report_runs(const struct rm_ctl_arguments *given, const char *file, const char *plots,
                        const char *const *names, size_t count);
 int rm_ctl_logs(const struct rm_ctl_arguments *given);

@@ -1,6 +1,6 @@
-/* explain: what limits a run, from its counters: two rows of metrics and the settings between them.
- * The model is bottleneck.h's. Reads files of a run directory or values of a running experiment;
- * prints nothing. */
+/* explain: finds what limits a run's speed, from two rows of metrics (a window) and the settings
+ * between them, with the model of bottleneck.h. Reads files of a run directory or values of a
+ * running experiment. Prints nothing. */
 #ifndef RM_DAEMON_CTL_EXPLAIN_H
 #define RM_DAEMON_CTL_EXPLAIN_H
 
@@ -8,61 +8,63 @@
 
 #include <jansson.h>
 
-/* Where a worker's time went in the window, as shares of it. */
+/* How a worker spent its time in the window, as shares of the window. */
 struct rm_explained_duty {
     char name[RM_NAME_MAX];
     enum rm_role role;
     double wall_s; /* booked */
     double turns, sleeps;
-    double cpu;                   /* cores that its process used; NAN: another duty's process */
-    double no_core;               /* could run, but had no core */
-    double phase[RM_PHASE_COUNT]; /* waiting among them */
+    double cpu;     /* cores that the process used; NAN: counted for another duty of the process */
+    double no_core; /* share in which it could run, but had no core */
+    double phase[RM_PHASE_COUNT]; /* includes waiting */
     double wait[RM_WAIT_COUNT];
 };
 
 /* A change of one setting. */
 struct rm_explained_change {
     char key[64], value[32];
-    bool learns;        /* it changes what is learned as well */
+    bool learns;        /* the key also changes what is learned */
     double steps_per_s; /* predicted */
 };
 
 #define RM_EXPLAINED_CHANGES 3
 
 struct rm_explained {
-    struct rm_experiment *experiment; /* as the window had it; freed by rm_explained_free() */
+    struct rm_experiment *experiment; /* of the window; freed by rm_explained_free() */
     double window_s, steps, updates;  /* of the window */
     double steps_per_s;               /* of agent 0, over all worlds */
     struct rm_load load;
     double elasticity[RM_STATION_COUNT];
     enum rm_station first, second; /* the largest elasticities */
     bool known;                    /* the model explains most of a step */
-    bool single;                   /* the first alone limits the run */
-    double unexplained;            /* share of a step that the model doesn't have */
+    bool single;                   /* the station `first` alone limits the run */
+    double unexplained;            /* share of a step's time that the model does not explain */
     double alone_steps_per_s;      /* without other processes of the host */
     uint32_t duties, moves, idles;
     struct rm_explained_duty duty[RM_BOARD_WORKERS];
-    struct rm_explained_change move[RM_EXPLAINED_CHANGES]; /* what would help, best first */
-    struct rm_explained_change idle[RM_EXPLAINED_CHANGES]; /* what people try, and would not */
+    struct rm_explained_change move[RM_EXPLAINED_CHANGES]; /* changes that would help, best first */
+    struct rm_explained_change idle[RM_EXPLAINED_CHANGES]; /* popular changes that would not help */
 };
 
-/* A run by its directory. `now`: a running experiment's reply to `metrics`, the end of the window;
- * NULL: the file's last row of training. Returns 0 or negative errno with a message. */
+/* Explains the run in `directory`. `now`: a running experiment's reply to `metrics`, where the
+ * window ends; NULL: the window ends at the file's last row of training. Returns 0, or a negative
+ * errno with a message. */
 int rm_explain_run(struct rm_explained *explained, const char *directory, const json_t *now,
                    struct rm_error *error);
 
-/* The same from the text of metrics.csv. Takes the experiment over, in any case. */
+/* The same from the text of metrics.csv. Takes over `experiment`, also after an error. */
 int rm_explain_rows(struct rm_explained *explained, struct rm_experiment *experiment,
                     const char *csv, const json_t *now, struct rm_error *error);
 
-/* The rate with other settings, "KEY=VALUE" each. -EINVAL: not valid; -ENOTSUP: no model. */
+/* Predicts the rate with other settings, "KEY=VALUE" each. -EINVAL: a setting is not valid;
+ * -ENOTSUP: the model does not know the key. */
 int rm_explain_change(const struct rm_explained *explained, const char *const *settings,
                       size_t count, double *steps_per_s, struct rm_error *error);
 
-/* What a station is, in a sentence about a run: "the update". */
+/* The name of a station in a sentence: "the update". */
 const char *rm_explained_station(enum rm_station station);
 
-/* The verdict in a line: "the update limits the run". */
+/* The result in one line: "the update limits the run". */
 #define RM_VERDICT_MAX 128
 void rm_explained_verdict(const struct rm_explained *explained, char *text, size_t size);
 

@@ -1,5 +1,5 @@
-/* film: writes pictures to a .gif or .mp4 file by ffmpeg, or by python3 with imageio, whichever is
- * installed. Pictures go to that program through a pipe, as 3 bytes per pixel. */
+/* film: writes pictures to a .gif or .mp4 file. Runs ffmpeg, or else python3 with imageio, and
+ * sends the pictures through a pipe, 3 bytes per pixel. */
 #ifndef RM_DAEMON_CTL_FILM_H
 #define RM_DAEMON_CTL_FILM_H
 
@@ -16,8 +16,8 @@ struct rm_film {
     uint32_t width, height;
 };
 
-/* Can the file be written? -EINVAL: its name has another ending; -ENOENT: no program for it is
- * installed. */
+/* Checks that a film can be written to `path`. -EINVAL: the name has another ending; -ENOENT: no
+ * program for this ending is installed. */
 int rm_film_check(const char *path, struct rm_error *error);
 
 /* Adds a picture. All pictures must have the size of the first. */

@@ -11,27 +11,27 @@ struct rm_found {
     char socket[RM_SOCKET_PATH_MAX];
 };
 
-/* All sockets in the directories of daemon/socket_path.h, sorted by name, stale ones among them.
- * The caller frees *found. Returns how many, or negative errno. */
+/* Lists all sockets in the directories of daemon/socket_path.h, sorted by name, including stale
+ * ones. The caller frees *found. Returns their number or a negative errno. */
 int rm_find_sockets(struct rm_found **found, struct rm_error *error);
 
-/* Does a daemon listen there? Connects and closes. */
+/* Does a daemon listen on this socket? Connects to it and closes the connection. */
 bool rm_find_alive(const char *socket);
 
 /* Opens the experiment that the command line means: --socket, NAME, or the only one running.
  * Returns 0, or prints the reason and returns an enum rm_ctl_exit value. */
 int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *given);
 
-/* The directory of the run that `name` and --socket mean, into `path` of PATH_MAX bytes. Of a
- * running experiment (the only one, where both are left out): *client is open and *status its reply
- * to `status`, for the caller to close and to json_decref. Of the latest run of an experiment's
- * FILE, or of a run's directory: client->fd is -1 and *status NULL. Returns 0, or prints the reason
- * and returns an enum rm_ctl_exit value. */
+/* Finds the run that `name` and --socket mean, and writes its directory to `path` (PATH_MAX bytes).
+ * Without both it is the only running experiment. For a running experiment, *client is open and
+ * *status is its reply to `status`; the caller closes the client and releases the reply. `name` can
+ * also be an experiment FILE, which means its latest run, or a run directory: then client->fd is -1
+ * and *status is NULL. Returns 0; or prints the reason and returns an enum rm_ctl_exit value. */
 int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
                 const struct rm_ctl_arguments *given, const char *name);
 
-/* The same, of which only what `status` said is needed: *status is the reply of a running
- * experiment, the summary.json of a run that has ended, or NULL: it was killed. */
+/* The same for callers that need only the status. *status is the reply of a running experiment or
+ * the summary.json of a run that has ended; NULL: the run was killed. */
 int rm_find_status(char *path, json_t **status, const struct rm_ctl_arguments *given,
                    const char *name);
 

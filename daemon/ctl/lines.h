@@ -1,4 +1,4 @@
-/* lines: whole lines of a file that grows, as its writer adds them. */
+/* lines: reads whole lines from a file while another process appends to it. */
 #ifndef RM_DAEMON_CTL_LINES_H
 #define RM_DAEMON_CTL_LINES_H
 
@@ -11,11 +11,13 @@ struct rm_lines {
     size_t room;
 };
 
-/* Opens the file. Without it the lines stay empty, and errno says why. */
+/* Opens the file. If it cannot be opened, rm_lines_next() returns NULL, and errno has the
+ * reason. */
 void rm_lines_open(struct rm_lines *lines, const char *path);
 void rm_lines_close(struct rm_lines *lines);
 
-/* The next line with its newline, valid until the next call; NULL: the writer has not ended it. */
+/* The next line with its newline, valid until the next call; NULL if the file has no further whole
+ * line yet. */
 char *rm_lines_next(struct rm_lines *lines);
 
 #endif

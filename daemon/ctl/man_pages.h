@@ -1,4 +1,4 @@
-/* man_pages: the man pages that are made from tables. */
+/* man_pages: writes the man pages that are generated from tables. */
 #ifndef RM_DAEMON_CTL_MAN_PAGES_H
 #define RM_DAEMON_CTL_MAN_PAGES_H
 

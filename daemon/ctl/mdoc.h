@@ -1,5 +1,5 @@
-/* mdoc: writes the source of man pages. Lines stay within 80 columns, a sentence begins a line, and
- * text cannot be taken for a macro. `x` in backticks becomes bold. */
+/* mdoc: writes the source of man pages. Lines have at most 80 columns, each sentence begins a new
+ * line, and text is escaped so that it is not read as a macro. `x` in backticks becomes bold. */
 #ifndef RM_DAEMON_CTL_MDOC_H
 #define RM_DAEMON_CTL_MDOC_H
 

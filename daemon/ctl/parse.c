@@ -1,6 +1,6 @@
-/* Parses a command line by the table: --option VALUE, --option=VALUE (also by its first letter, -o
- * VALUE, where no other option of the command begins with it), and arguments in any order; "--"
- * ends the options. */
+/* Parses a command line by the table: --option VALUE, --option=VALUE, and arguments in any order;
+ * "--" ends the options. -o VALUE is an option by its first letter, if no other option of the
+ * command begins with that letter. */
 #include "daemon/ctl/command.h"
 
 #include "daemon/ctl/exit_code.h"

@@ -1,5 +1,5 @@
-/* Draws `top` on the whole screen. What does not fit is left out from the right and from below; any
- * size of terminal is safe, ncurses clips. */
+/* Draws `top` on the whole screen. On a small terminal, columns at the right and lines at the
+ * bottom are omitted. Any size is safe, because ncurses clips. */
 #include "daemon/ctl/top.h"
 
 #include "daemon/format.h"

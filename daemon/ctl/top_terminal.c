@@ -1,5 +1,5 @@
-/* Apart from the rest of `top` because term.h takes hundreds of short names. Asked before
- * newterm(), which keeps memory when it fails. */
+/* Checks the terminal before newterm(), which leaks memory when it fails. A separate file, because
+ * term.h defines hundreds of short names. */
 #include "daemon/ctl/top.h"
 
 #include <curses.h>

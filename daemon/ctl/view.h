@@ -1,4 +1,4 @@
-/* view: replies as tables for people. Pure: from JSON to a stream. */
+/* view: writes replies as tables for people. The functions only read JSON and write to a stream. */
 #ifndef RM_DAEMON_CTL_VIEW_H
 #define RM_DAEMON_CTL_VIEW_H
 
@@ -9,7 +9,7 @@ void rm_view_status(FILE *out, const struct rm_snapshot *snapshot, const struct 
 void rm_view_metrics(FILE *out, const json_t *reply, const struct rm_style *style);
 void rm_view_schema(FILE *out, const json_t *reply, const struct rm_style *style);
 
-/* One line: time, name and data of an event, and a line before it if some were lost. */
+/* Writes time, name and data of an event on one line, after another line if events were lost. */
 void rm_view_event(FILE *out, const json_t *event, const struct rm_style *style);
 
 /* A JSON value on one line, strings without quotes. */

@@ -1,4 +1,5 @@
-/* world_view: what a world is, for people and as JSON: `ringctl envs` and ringmaster-worlds(7). */
+/* world_view: describes a world, for people and as JSON: for `ringctl envs` and
+ * ringmaster-worlds(7). */
 #ifndef RM_DAEMON_CTL_WORLD_VIEW_H
 #define RM_DAEMON_CTL_WORLD_VIEW_H
 
@@ -18,17 +19,18 @@ int rm_world_view_open(struct rm_world_view *view, const char *name, const char 
                        struct rm_error *error);
 void rm_world_view_close(struct rm_world_view *view);
 
-/* "u8[10]", "code[5, 4] of 4 codes, 5 values each", "f32[4]"; of several "board u8[16]; hand i16[up
- * to 5]". Fits RM_WORLD_TEXT_MAX bytes, or is cut off. */
+/* "u8[10]", "code[5, 4] of 4 codes, 5 values each", "f32[4]"; for several observations "board
+ * u8[16]; hand i16[up to 5]". The text is cut off at `size` bytes; RM_WORLD_TEXT_MAX is the size
+ * that callers use. */
 #define RM_WORLD_TEXT_MAX 1024
 void rm_world_observation_text(const struct rm_env_agent *agent, char *text, size_t size);
-/* The same of one observation. Returns the bytes of the whole text. */
+/* The same for one observation. Returns the length of the whole text in bytes. */
 size_t rm_world_one_observation_text(const struct rm_env_observation *of, char *text, size_t size);
 
-/* "4", or for several choices in one step what each has: "2 x 3 x 4". */
+/* "4"; for several choices in one step the actions of each: "2 x 3 x 4". */
 void rm_world_actions_text(const struct rm_env_agent *agent, char *text, size_t size);
 
-/* ": red, green": the words that an option allows; "" where it allows any. */
+/* ": red, green": the words that an option allows; "" if it allows any word. */
 void rm_world_option_text(const struct rm_env_option_doc *option, char *text, size_t size);
 
 void rm_world_view_print(FILE *out, const struct rm_world_view *view, const struct rm_style *style);

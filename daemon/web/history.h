@@ -1,6 +1,6 @@
-/* history: columns of a run's metrics.csv in memory, read on while the run writes. A day of metrics
- * is a hundred megabytes: the file is read once for each kind of column, and each row only as far
- * as the last of them. Used by one thread. */
+/* history: columns of a run's metrics.csv in memory, extended while the run writes. A day of
+ * metrics can take a hundred megabytes, so the file is read only once for each kind of column, and
+ * each row only up to the last column needed. Used by one thread. */
 #ifndef RM_DAEMON_WEB_HISTORY_H
 #define RM_DAEMON_WEB_HISTORY_H
 
@@ -11,17 +11,17 @@
 #include <sys/types.h>
 
 #define RM_HISTORY_COLUMNS 16
-#define RM_HISTORY_POINTS  400 /* parts of a curve that is drawn; two points in each */
+#define RM_HISTORY_POINTS  400 /* parts of a drawn curve, at most two points each */
 
 struct rm_history_column {
     char name[128];
-    size_t place;   /* in a row, from 0 */
-    double *values; /* [count]; NAN: the row has none */
+    size_t place;   /* index in a row, from 0 */
+    double *values; /* [count]; NAN: the row has no value */
 };
 
 enum rm_history_kind {
-    RM_HISTORY_RUN = 0, /* of the whole run: at the beginning of a row */
-    RM_HISTORY_LOSSES,  /* of each policy, as far as there is room */
+    RM_HISTORY_RUN = 0, /* columns of the whole run, at the beginning of a row */
+    RM_HISTORY_LOSSES,  /* the loss of each policy, at most RM_HISTORY_COLUMNS */
 };
 
 struct rm_history {
@@ -29,24 +29,25 @@ struct rm_history {
     int fd; /* -1: there is no file */
     dev_t device;
     ino_t inode;
-    off_t at; /* read so far, whole lines */
+    off_t at; /* bytes read so far, in whole lines */
     size_t columns, count, room;
     struct rm_history_column column[RM_HISTORY_COLUMNS]; /* by place */
 };
 
-/* Nothing is read yet. */
+/* Initialises an empty history. Reads nothing. */
 void rm_history_init(struct rm_history *history, enum rm_history_kind kind);
 void rm_history_free(struct rm_history *history);
 
-/* Reads the rows that were added to metrics.csv of a run's directory since the last call; all of
- * them if it is another file. Does not follow a symbolic link. */
+/* Reads the rows that were added to metrics.csv of a run directory since the last call. If the file
+ * was replaced, reads all of its rows. Does not follow a symbolic link. */
 void rm_history_read(struct rm_history *history, const char *directory);
 
-/* Writes the series as JSON: {"name":"score_last","x":[..],"y":[..]},.. , each over the steps of
- * its rows (an evaluation's: over evaluation_steps). Of a series with more points than two for each
- * of RM_HISTORY_POINTS parts, the lowest and the highest of each part, the first and the last.
- * `only`: this series alone, NULL: all. `begun`: there are others
- * before. Returns whether there are any now. */
+/* Writes the series as JSON: {"name":"score_last","x":[..],"y":[..]},.. , x is the steps of the
+ * rows, for series of evaluations the column evaluation_steps. A series with more than 2
+ * RM_HISTORY_POINTS points is reduced to its first and last point and the lowest and highest point
+ * of each part. `only`: the name of the one series to write; NULL: all. `begun`: the caller has
+ * already written other series. Returns whether any series has been written, by the caller or
+ * here. */
 bool rm_history_write(const struct rm_history *history, const char *only, bool begun, FILE *out);
 
 #endif

@@ -1,7 +1,7 @@
-/* openmetrics: what is known of all experiments as metrics, by one table, from which
- * docs/metrics.md is generated. Names and units follow OpenMetrics 1.0 and Prometheus's practice:
- * base units, _total, and labels whose values are few. Pure but for the clocks and the sizes of
- * file systems. */
+/* openmetrics: writes the figures of all experiments as metrics. One table lists the metrics;
+ * docs/metrics.md is generated from it. Names and units follow OpenMetrics 1.0 and Prometheus's
+ * practice: base units, the suffix _total, and labels with few values. The functions read nothing
+ * but their arguments, the clocks and the sizes of file systems. */
 #ifndef RM_DAEMON_WEB_OPENMETRICS_H
 #define RM_DAEMON_WEB_OPENMETRICS_H
 

@@ -1,5 +1,5 @@
-/* options: the one table of ringmaster-web's options. Command lines are parsed by it; --help, the
- * man page and the completion are generated from it. */
+/* options: the table of ringmaster-web's options. The parser of the command line, --help, the man
+ * page and the completion use this one table. */
 #ifndef RM_DAEMON_WEB_OPTIONS_H
 #define RM_DAEMON_WEB_OPTIONS_H
 
@@ -20,7 +20,7 @@ int rm_web_options_read(struct rm_web_options *options, int argc, char **argv,
 void rm_web_options_help(FILE *out);
 
 /* Writes "man" (ringmaster-web(1)), "bash" (the completion) or "metrics" (docs/metrics.md).
- * -EINVAL: none of them. */
+ * -EINVAL: `what` is another word. */
 int rm_web_options_generate(const char *what, FILE *out, struct rm_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* pages: answers to requests that need the experiments: metrics, the page's data, commands. Used by
- * the thread that asks the experiments; the one that serves HTTP waits for it. */
+/* pages: answers requests that need the experiments: metrics, data for the page, commands. Used by
+ * the thread that asks the experiments; the thread that serves HTTP waits for the answer. */
 #ifndef RM_DAEMON_WEB_PAGES_H
 #define RM_DAEMON_WEB_PAGES_H
 
@@ -11,15 +11,15 @@
 enum rm_web_page {
     RM_PAGE_METRICS = 0,
     RM_PAGE_PLAIN_METRICS,
-    RM_PAGE_RUNS,    /* all experiments, in short */
-    RM_PAGE_RUN,     /* one: status, explain, log */
-    RM_PAGE_CURVES,  /* of one, or of all if `name` is "" */
+    RM_PAGE_RUNS,    /* a summary of all experiments */
+    RM_PAGE_RUN,     /* one experiment: status, explain, log */
+    RM_PAGE_CURVES,  /* the curves of one experiment; of all if `name` is "" */
     RM_PAGE_COMMAND, /* POST: {"run": NAME, "command": COMMAND, "arguments": {..}} */
 };
 
 #define RM_WEB_NAME_MAX 256
 #define RM_WEB_BODY_MAX 4096 /* bytes of a request's body */
-#define RM_WEB_CACHED   16   /* answers that are kept for RM_WEB_FRESH_NS */
+#define RM_WEB_CACHED   16   /* number of answers that are cached, for RM_WEB_FRESH_NS each */
 
 struct rm_web_question {
     enum rm_web_page page;

@@ -1,5 +1,5 @@
-/* runs: the experiments of this host, as their control sockets describe them: asked at most once a
- * second. Used by one thread. */
+/* runs: the experiments of this host, with the replies of their control sockets. Each experiment is
+ * asked at most once a second. Used by one thread. */
 #ifndef RM_DAEMON_WEB_RUNS_H
 #define RM_DAEMON_WEB_RUNS_H
 
@@ -11,19 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RM_WEB_RUNS       256 /* experiments of a host that are shown */
+#define RM_WEB_RUNS       256 /* most experiments that are shown */
 #define RM_WEB_FRESH_NS   1000000000ull
 #define RM_WEB_EXPLAIN_NS 5000000000ull
 
 struct rm_web_run {
-    char name[256]; /* "NAME", or "NAME~2" for a second one of that name in another place */
+    char name[256]; /* "NAME", or "NAME~2" for a second experiment of that name with another socket
+                     */
     char socket[RM_SOCKET_PATH_MAX];
-    char why[160];      /* it doesn't answer: the reason, else "" */
+    char why[160];      /* reason why the experiment does not answer; "": it answers */
     json_t *status;     /* replies to status and metrics; NULL: none */
     json_t *metrics;    /* */
     json_int_t pid;     /* of its daemon */
     double created;     /* when its counters began, in seconds since 1970 */
-    uint64_t silent_ns; /* it isn't asked again before this time */
+    uint64_t silent_ns; /* the experiment is not asked again before this time */
     bool seen;
     struct rm_history history, losses;
     json_t *explained; /* of explained_ns */
@@ -40,17 +41,17 @@ struct rm_web_runs {
 void rm_web_runs_refresh(struct rm_web_runs *runs);
 void rm_web_runs_free(struct rm_web_runs *runs);
 
-/* By its name as shown; NULL: there is none. */
+/* Finds a run by its name as shown; NULL if there is none. */
 struct rm_web_run *rm_web_run_find(const struct rm_web_runs *runs, const char *name);
 
-/* The directory of its results; NULL: not known. */
+/* The run directory; NULL if it is not known. */
 const char *rm_web_run_directory(const struct rm_web_run *run);
 
-/* What `ringctl explain` says of it, an object of the run's or {"error": ...}; at most every
- * RM_WEB_EXPLAIN_NS from its files again. */
+/* The output of `ringctl explain --json` for the run, or {"error": ...}. The run owns the object,
+ * and it is computed again after RM_WEB_EXPLAIN_NS at the earliest. */
 const json_t *rm_web_run_explain(struct rm_web_run *run);
 
-/* The end of its log, as a string of JSON; NULL: it cannot be read. */
+/* The last RM_WEB_LOG_BYTES of the run's log as a JSON string; NULL if the log cannot be read. */
 #define RM_WEB_LOG_BYTES 65536
 json_t *rm_web_run_log(const struct rm_web_run *run);
 

@@ -1,10 +1,10 @@
 /* acting: chooses actions of one policy for a batch of observations. Owns the policy's network, the
- * copy of its acting parameters and the workspace of the forward pass; belongs to one thread.
- * Nothing is allocated after creation.
+ * copy of its acting parameters and the workspace of the forward pass. Used by one thread. Nothing
+ * is allocated after creation.
  *
- * The action for an observation depends on the parameters and the observation; if it is drawn or
- * uses quantile draws, on the coordinates (seed, lane, step); and with exploration by noise on
- * (seed, policy, step). It never depends on the batch. */
+ * The action for an observation depends on the parameters and the observation. A drawn action, and
+ * one with quantile draws, also depends on (seed, lane, step); with exploration by noise it depends
+ * on (seed, policy, step). No action depends on the other rows of the batch. */
 #ifndef RM_ACTOR_ACTING_H
 #define RM_ACTOR_ACTING_H
 
@@ -18,17 +18,18 @@ struct rm_acting {
     struct rm_net_workspace *workspace;
     struct rm_backend *backend; /* the caller's */
     float *params;              /* (rm_plan_act_count()) fill it, then rm_acting_prepare() */
-    float *noise;               /* (noise_count) of noisy layers; NULL: acts by their means */
-    uint32_t noise_policy;      /* keys the draws */
-    float *tau;                 /* (chunk, quantiles) */
-    float *value;               /* (actions) */
-    uint32_t *word;             /* (chunk, choices) of draws; NULL when actions are values' */
+    float *noise; /* (noise_count) noise of noisy layers; NULL: they use their mean weights */
+    uint32_t noise_policy; /* keys the draws */
+    float *tau;            /* (chunk, quantiles) */
+    float *value;          /* (actions) */
+    uint32_t *word; /* (chunk, choices) random words of draws; NULL if the network computes values
+                       of actions */
     struct rm_categorical distribution;
     struct rm_gaussian gaussian;
     uint32_t inputs, actions;
     uint32_t outputs;            /* outputs of a row; if the policy stores values, the last is the
                                   * value */
-    uint32_t state_floats;       /* of a lane's recurrent state */
+    uint32_t state_floats;       /* floats of a lane's recurrent state */
     uint32_t outputs_per_action; /* QR-DQN: its quantiles, else 1 */
     uint32_t quantiles;          /* IQN: draws per decision, else 0 */
     uint32_t chunk;              /* rows of one forward pass */
@@ -42,13 +43,13 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
                      uint32_t quantiles, uint64_t seed, struct rm_error *error);
 void rm_acting_destroy(struct rm_acting *acting);
 
-/* Explores by the noise of noisy layers, if the network has such layers. rm_acting_draw_noise()
- * draws noise for all actions until the next draw, as a function of (seed, policy, step). The
- * params must have sigmas: the experiment sets actor.noise. */
+/* rm_acting_make_noisy() makes noisy layers use noise, for exploration, if the network has such
+ * layers. rm_acting_draw_noise() draws the noise of all actions until the next call, as a function
+ * of (seed, policy, step). The parameters must include sigmas: actor.noise is set. */
 int rm_acting_make_noisy(struct rm_acting *acting, uint32_t policy, struct rm_error *error);
 void rm_acting_draw_noise(struct rm_acting *acting, uint64_t step);
 
-/* Call after params changed, before the next action. */
+/* Call after a change of the parameters, before the next action. */
 void rm_acting_prepare(struct rm_acting *acting);
 
 /* Greedy actions for n observations.
@@ -79,21 +80,22 @@ struct rm_acting_rows {
     float *logp;
     float *value;
 };
-/* Draws actions from a policy's distribution (categorical.h, gaussian.h): `draws` is set. */
+/* Draws actions from a policy's distribution (categorical.h, gaussian.h). Requires
+ * acting->draws. */
 void rm_acting_draw(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
-/* Greedy actions of a policy of values with a recurrent network; logp is not computed. */
+/* Greedy actions of a recurrent network that computes values of actions. Does not compute logp. */
 void rm_acting_best(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
-/* The likeliest action of every choice, and the mean of every real number, instead of a draw; logp
- * is of the choices alone. */
+/* The most likely action of every choice and the mean of every real number, without draws. logp has
+ * the log-probability of the choices alone. */
 void rm_acting_likeliest(struct rm_acting *acting, const struct rm_acting_rows *rows);
 
-/* Explorers among `n` lanes with consecutive ids from first_lane, at `step`: lane i explores with
- * probability bound[i] / 2^32 (epsilon.h), then action[i] is uniform over the legal actions, else
- * it is set to -1. One 32-bit word decides both: given that it is below the bound, it is uniform
- * below it. Four neighbouring lanes share a Philox block, wherever the batch begins. mask (n,
- * actions) or NULL. Returns how many explore. */
+/* Chooses exploring lanes among `n` lanes with consecutive ids from first_lane, at `step`. Lane i
+ * explores with probability bound[i] / 2^32 (epsilon.h); then action[i] is uniform over the legal
+ * actions, otherwise -1. One 32-bit word decides both: a word below the bound is uniform below the
+ * bound. Four neighbouring lanes share a Philox block, wherever the batch begins. mask (n, actions)
+ * or NULL. Returns the number of exploring lanes. */
 uint32_t rm_acting_explore(uint64_t seed, uint32_t first_lane, uint32_t n, uint64_t step,
                            const uint64_t *bound, uint32_t actions, const uint8_t *mask,
                            int32_t *action);

@@ -14,7 +14,7 @@ int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *sess
                         struct rm_duty *duty, struct rm_error *error);
 void rm_evaluator_destroy(struct rm_evaluator *evaluator);
 
-/* The seed of evaluations' worlds and answers, which training does not use. */
+/* The seed of the worlds and actions of evaluations. Training does not use this seed. */
 uint64_t rm_evaluator_seed(const struct rm_experiment *experiment);
 
 #endif

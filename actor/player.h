@@ -1,7 +1,7 @@
-/* player: plays an experiment's world with given policies, either to show every state to a person
- * (`ringctl play` and `watch`), or for the results of the episodes (`evaluate` and `rank`). Runs in
- * a separate process, confined like an evaluator, and writes frames to a pipe. The reader must not
- * trust the frames: a foreign world may have written them. */
+/* player: plays an experiment's world with given policies, to show every state (`ringctl play` and
+ * `watch`) or to compute the results of episodes (`evaluate` and `rank`). Runs in a separate
+ * process, confined like an evaluator, and writes frames to a pipe. The reader must not trust the
+ * frames, because a foreign world may have written them. */
 #ifndef RM_ACTOR_PLAYER_H
 #define RM_ACTOR_PLAYER_H
 
@@ -12,9 +12,9 @@
 #define RM_PLAYER_PICTURE_MAX 4096u /* pixels, width and height */
 
 enum rm_player_kind {
-    RM_PLAYER_FRAME = 1, /* a state: its text, then its picture of 3 bytes a pixel */
+    RM_PLAYER_FRAME = 1, /* a state: its text, then its picture with 3 bytes per pixel */
     RM_PLAYER_END,       /* the end of an episode, with its steps and score */
-    RM_PLAYER_REFUSED,   /* text: the reason why playing ended or did not begin */
+    RM_PLAYER_REFUSED,   /* text: why the game ended or did not begin */
     RM_PLAYER_RESULT,    /* text: the results of all episodes as JSON */
 };
 
@@ -35,7 +35,7 @@ enum rm_player_purpose {
 };
 
 struct rm_player_options {
-    uint32_t episodes; /* to rank: queries; 0: all of the split */
+    uint32_t episodes; /* for RM_PLAYER_RANK: queries; 0: all queries of the split */
     enum rm_player_purpose purpose;
     const char *const *files; /* policies; each file has the policy's name */
     uint32_t file_count;
@@ -50,7 +50,7 @@ struct rm_player_options {
  *   {"queries", "corruptions", "head", "tail", "both": {"mrr", "hits1", "hits3", "hits10"},
  *    "proved": {"true", "corrupted"}, "return": {"mean", "stderr"}}
  *
- * Returns 0 when all episodes are over. After an error it also writes the message as a frame. */
+ * Returns 0 after the last episode. After an error, also writes the message as a frame. */
 int rm_player_run(const struct rm_experiment *experiment, const struct rm_player_options *options,
                   struct rm_error *error);
 

@@ -18,12 +18,12 @@ enum rm_ranking_side { RM_RANKING_HEAD, RM_RANKING_TAIL, RM_RANKING_SIDES };
 struct rm_ranking {
     uint64_t seed;
     uint32_t queries, corruptions;
-    float *score;     /* (queries, 1 + 2 corruptions) NAN: the candidate does not exist */
-    uint8_t *seen;    /* the same; 1: known */
-    uint64_t missing; /* candidates that are not known yet */
+    float *score;     /* (queries, 1 + 2 corruptions); NAN: the candidate does not exist */
+    uint8_t *seen;    /* same shape; 1: the score is known */
+    uint64_t missing; /* number of candidates without a known score */
 };
 
-/* Means over queries that have a corruption of the side; NAN where there is none. */
+/* Means over the queries that have a corruption of the side; NAN if no query has one. */
 struct rm_ranks {
     uint64_t ranked; /* queries */
     double reciprocal, hits1, hits3, hits10;
@@ -33,7 +33,8 @@ int rm_ranking_create(struct rm_ranking *ranking, uint64_t seed, uint32_t querie
                       uint32_t corruptions, struct rm_error *error);
 void rm_ranking_destroy(struct rm_ranking *ranking);
 
-/* The score of a candidate, NAN: there is none. A second one is ignored: false. */
+/* Sets the score of a candidate; NAN: the candidate does not exist. Returns false, and changes
+ * nothing, if the score is already set. */
 bool rm_ranking_add(struct rm_ranking *ranking, uint32_t query, uint32_t candidate, double score);
 
 /* The ranks of one side. */

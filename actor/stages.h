@@ -1,12 +1,12 @@
 /* stages: an actor's part of the curriculum. Worlds have the options of the current stage. When the
  * mean of a figure over the latest episodes reaches its bound, the next stage begins.
  *
- * Actor 0 decides for all actors and writes the result to the board. So that results do not depend
- * on timing, it decides once for each unit: a round, or a synchronous rollout. At the start of unit
- * u it chooses the stage of unit u + 1 + lag, from the episodes that ended up to unit u - 1 - lag;
- * lag is rollout.max_policy_lag. All actors have finished the earlier unit then, and none has begun
- * the later one. Without units (free mode, except for synchronous rollouts) it decides whenever
- * episodes have ended.
+ * Actor 0 decides for all actors and writes the result to the board. It decides once for each unit,
+ * a round or a synchronous rollout, so that results do not depend on timing. At the start of unit u
+ * it chooses the stage of unit u + 1 + lag, from the episodes that ended up to unit u - 1 - lag;
+ * lag is rollout.max_policy_lag. At that time all actors have finished the earlier unit, and no
+ * actor has begun the later one. Without units (free mode, except for synchronous rollouts) actor 0
+ * decides whenever episodes have ended.
  *
  * Sums of figures are whole numbers, in units of 2^-20, so they are the same for any division of
  * worlds among actors. A mean is over the latest units that have at least `over` episodes together;
@@ -34,17 +34,17 @@ struct rm_stage_window {
 struct rm_stages {
     struct rm_session *session;
     struct rm_board_worker *slot;
-    uint32_t count; /* of stages; 0: there is no curriculum, and every call does nothing */
+    uint32_t count; /* number of stages; 0: there is no curriculum, and every call does nothing */
     bool decides, units, cutting;
     uint64_t unit, lag, wanted;
     struct rm_plan_figure figure[RM_STAGES_MAX][RM_STAGE_ENDS];
-    /* of the actor that decides */
+    /* for actor 0 */
     uint64_t planned, since, decided; /* the latest decision, its first unit, the latest unit that
                                          was decided on */
     struct rm_stage_window window[RM_STAGE_ENDS];
 };
 
-/* Words on the board: number of changes and stage. */
+/* A stage word on the board has the number of changes and the stage. */
 static inline uint32_t rm_stage_of(uint64_t word)
 {
     return (uint32_t)(word & 255);
@@ -59,7 +59,8 @@ int rm_stages_create(struct rm_stages *stages, struct rm_session *session, uint3
                      bool units, struct rm_error *error);
 void rm_stages_destroy(struct rm_stages *stages);
 
-/* The world of the stage that the actor is in, and its seed, which differs after every change. */
+/* The world of the actor's current stage, and the world's seed, which is another one after every
+ * change. */
 int rm_stages_world(const struct rm_stages *stages, uint64_t seed, struct rm_world_config *world,
                     uint64_t *world_seed, struct rm_error *error);
 

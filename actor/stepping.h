@@ -1,6 +1,6 @@
 /* stepping: a batch of worlds with all policies that act in it, advanced one vector step at a time.
  * The worlds write straight into rows of the policies' rings; stacks of frames are read from the
- * earlier rows. Actors step worlds for learners, evaluators for themselves.
+ * earlier rows. Actors and evaluators use this.
  *
  * A vector step runs all phases of the world. If a policy's agents act in several phases, its row
  * is filled over these phases. step(phase) writes the observations of the next phase, so a policy's
@@ -31,14 +31,14 @@
 struct rm_stepping_policy {
     struct rm_acting acting;
     struct rm_ring *ring;
-    const struct rm_env_agent *kind;  /* what its agents see; they are all alike */
+    const struct rm_env_agent *kind;  /* of its agents, which are all alike */
     uint32_t codes;                   /* observations that its network takes as codes */
-    uint32_t first_phase, last_phase; /* in which its agents act */
+    uint32_t first_phase, last_phase; /* first and last phase in which its agents act */
     bool reserved;                    /* `row` is being filled */
     struct rm_row row;
     uint64_t next;    /* unshared rows: index of the next one */
-    uint32_t counted; /* last vector step: lanes whose answer counts */
-    uint64_t updates; /* of the weights in use; goes into the rows */
+    uint32_t counted; /* lanes of the last vector step whose action counts */
+    uint64_t updates; /* update count of the weights in use, which is written into the rows */
     /* the batch being gathered */
     float *x;        /* (chunk, inputs); distributions: (worlds, inputs) or NULL, read in place */
     uint8_t *mask;   /* (chunk, actions) or NULL */
@@ -71,22 +71,22 @@ struct rm_stepping {
                                            by worlds of this configuration; NULL: no change */
     uint64_t next_seed;
     uint64_t steps;          /* vector steps made */
-    uint32_t *agent_counted; /* (agents) last vector step: their lanes whose answer counts */
+    uint32_t *agent_counted; /* (agents) lanes of the last vector step whose action counts */
     struct rm_stepping_policy *policies;
     struct rm_env_buffers *buffers; /* (agents) */
-    double *figures;                /* (agents, worlds, figures) or NULL: of last rows */
+    double *figures;                /* (agents, worlds, figures) figures of last rows; or NULL */
     const int32_t **actions;        /* (agents) */
     uint32_t *lane_ids;             /* (agents, worlds) agent * total worlds + world id */
     int32_t *explored;              /* (worlds) */
     bool greedy;                    /* distributions: the likeliest action instead of a draw */
-    double *logp;                   /* (agents, worlds) summed over answers; NULL: not wanted */
+    double *logp;                   /* (agents, worlds) sums over actions; NULL: not needed */
     /* exploration: per world, because episodes end at different times */
     bool explore;
     struct rm_epsilon epsilon;
-    uint64_t steps_before, episodes_before; /* of predecessors, per world: epsilon continues */
+    uint64_t steps_before, episodes_before; /* of predecessors, per world */
     uint64_t *bound;                        /* (worlds) epsilon.h */
-    uint64_t *bound_episodes;               /* (worlds) finished episodes for which bound[] is */
-    double rate;                            /* exploration rate of world 0, for the board */
+    uint64_t *bound_episodes; /* (worlds) finished episodes when bound[] was computed */
+    double rate;              /* exploration rate of world 0, for the board */
 };
 
 struct rm_stepping_options {
@@ -118,10 +118,10 @@ int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct r
                           struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error);
 void rm_stepping_destroy(struct rm_stepping *stepping);
 
-/* Does every policy's ring have room for the row that the next vector step reserves? */
+/* Does every policy's ring have credit for the row that the next vector step reserves? */
 bool rm_stepping_has_credit(const struct rm_stepping *stepping);
 
-/* Begins an episode in every world. Needs credit. Errors: the world's. */
+/* Begins an episode in every world. Requires rm_stepping_has_credit(). Errors are the world's. */
 int rm_stepping_begin(struct rm_stepping *stepping, struct rm_error *error);
 
 /* The state between two vector steps, for checkpoints (shm/base/state.h): everything on which the
@@ -141,8 +141,8 @@ int rm_stepping_reopen(struct rm_stepping *stepping, struct rm_error *error);
 void rm_stepping_change(struct rm_stepping *stepping, const struct rm_world_config *world,
                         uint64_t seed);
 
-/* One vector step. Call rm_stepping_begin() before the first one; weights must be there and
- * rm_stepping_has_credit() true. Errors: those of rm_watched_step() and rm_arrivals_take(). */
+/* Makes one vector step. Call rm_stepping_begin() before the first one. Requires weights and
+ * rm_stepping_has_credit(). Errors: those of rm_watched_step() and rm_arrivals_take(). */
 int rm_stepping_step(struct rm_stepping *stepping, struct rm_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* tally: the results of a number of episodes: means and standard errors of returns, lengths and the
  * world's figures, for each agent. Each world plays its share of the episodes, however long they
- * are; counting the episodes that end first would favour short ones.
+ * are, because counting the episodes that end first would favour short ones.
  *
  * Belongs to one thread; nothing is allocated after create. */
 #ifndef RM_ACTOR_TALLY_H
@@ -18,14 +18,14 @@ struct rm_tally {
 };
 
 void rm_tally_add(struct rm_tally *tally, double x);
-double rm_tally_mean(const struct rm_tally *tally);  /* NAN: there is none */
+double rm_tally_mean(const struct rm_tally *tally);  /* NAN without values */
 double rm_tally_error(const struct rm_tally *tally); /* standard error of the mean; 0 below two */
 
 struct rm_tallies {
     const struct rm_plan *plan;
     uint32_t worlds;
     uint64_t wanted;              /* episodes of all worlds */
-    uint64_t missing;             /* of these, still to be played */
+    uint64_t missing;             /* episodes of these that are still to be played */
     uint64_t *played;             /* (worlds) */
     struct rm_tally score, steps; /* of a world's episodes: sum over agents; vector steps */
     struct rm_tally agent[RM_BOARD_AGENTS], length[RM_BOARD_AGENTS];

@@ -1,12 +1,12 @@
-/* ambient: restores state of the thread and the process that a world's code may change and that
- * Ringmaster relies on, after every call into a world (actor/worlds/watch.h).
+/* ambient: after every call into a world (actor/worlds/watch.h), restores state of the thread and
+ * the process that the world's code may have changed and that Ringmaster relies on.
  *
  * Floating-point control, the x87 stack, the direction and alignment flags and the locale are
  * checked after every call, without a system call. The signal mask, the umask and the working
  * directory need system calls: they are checked after every call except step(), and after step() at
  * most once in a millisecond. A confined world cannot change the umask or the working directory.
  *
- * One set per process; the thread that steps worlds. */
+ * A process has one such state. Used by the thread that steps worlds. */
 #ifndef RM_ACTOR_WORLDS_AMBIENT_H
 #define RM_ACTOR_WORLDS_AMBIENT_H
 

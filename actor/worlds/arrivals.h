@@ -17,15 +17,17 @@
 /* An agent's part of a finished episode. */
 struct rm_episode {
     double score;
-    uint32_t steps;        /* its own: rows after the first */
-    const double *figures; /* [spec->figures], NAN where it has none; NULL: the world has none */
+    uint32_t steps;        /* steps of this agent: rows after the first */
+    const double *figures; /* [spec->figures]; NAN: no value. NULL: the world has no figures */
 };
 
-/* Receives finished episodes. A world's episode ends with the last one of its agents. */
+/* Functions that receive finished episodes. A world's episode ends when its last agent's part
+ * ends. */
 struct rm_episode_sink {
     void *self;
     void (*agent)(void *self, uint32_t agent, uint32_t world, const struct rm_episode *episode);
-    /* `score`: sum over its agents; `steps`: vector steps from its first row to its last */
+    /* `score`: sum over the world's agents; `steps`: vector steps from the first row of the episode
+     * to the last */
     void (*world)(void *self, uint32_t world, double score, uint64_t steps);
 };
 
@@ -34,7 +36,7 @@ struct rm_arrivals {
     struct rm_episode_sink sink;
     uint64_t first_world; /* id of world 0, for messages */
     uint32_t worlds;
-    uint8_t *playing;   /* (agents, worlds) 1 from a first row to a last one */
+    uint8_t *playing;   /* (agents, worlds) 1 between the first and the last row of an episode */
     double *score;      /* (agents, worlds) of the episode so far */
     uint32_t *age;      /* (agents, worlds) rows since the first one of the episode */
     uint32_t *live;     /* (worlds) agents in play */
@@ -63,9 +65,10 @@ void rm_arrivals_destroy(struct rm_arrivals *arrivals);
 /* Forgets the episodes in progress; call before a reset of all worlds. */
 void rm_arrivals_reset(struct rm_arrivals *arrivals);
 
-/* Checks and counts the output for `agent` at vector step `step`. *counted = those lanes whose
- * action counts: neither last nor out of play. Errors: -EBADMSG for non-finite numbers, codes
- * outside the codebook, impossible flags, and masks with nothing legal where an answer is due. */
+/* Checks and counts the output for `agent` at vector step `step`. *counted is the number of lanes
+ * whose action counts: their row is not a last one, and the agent is in play. -EBADMSG: a number is
+ * not finite, a code is outside the codebook, flags contradict each other, or a mask allows no
+ * action in a row that needs one. */
 int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
                      const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
 

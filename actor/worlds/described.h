@@ -1,7 +1,7 @@
-/* described: a world's description as text. A confined process that has loaded the world writes it;
- * processes that need the world's observations and actions, but not its code, read it. Numbers are
- * exact. Text from a hostile world is refused, or gives a valid description, as describe() may
- * return (worlds.h). */
+/* described: a world's description as text. A confined process that has loaded the world writes the
+ * text. Processes that need the world's observations and actions, but not its code, read it.
+ * Numbers are exact. Text from a hostile world is either refused or read as a valid description
+ * (rm_world_check_spec()). */
 #ifndef RM_ACTOR_WORLDS_DESCRIBED_H
 #define RM_ACTOR_WORLDS_DESCRIBED_H
 
@@ -20,7 +20,7 @@ int rm_described_read(struct rm_described **described, const char *text, struct 
 void rm_described_free(struct rm_described *described);
 
 const struct rm_env_spec *rm_described_spec(const struct rm_described *described);
-/* Ends with key NULL; NULL: none. */
+/* The table of options, which ends with key NULL. NULL: the world has no options. */
 const struct rm_env_option_doc *rm_described_options(const struct rm_described *described);
 
 /* Do two specs describe the same observations, actions and figures? */
@@ -28,9 +28,8 @@ bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b
 
 /* --- the spec of an experiment's world -------------------------------------------------------- */
 
-/* The spec from the description if there is one (config->description); otherwise the world is
- * opened. A shared object without a description is loaded, so call this only where that is
- * intended. */
+/* Reads the spec from config->description if there is one; otherwise opens the world. Then the
+ * shared object is loaded, so call this only where foreign code may run. */
 struct rm_world_spec {
     struct rm_world world;
     struct rm_env *env;

@@ -1,5 +1,5 @@
-/* options: reads world.options by a world's table: numbers, words, paths, and lists of these. One
- * message reports all errors. */
+/* options: reads world.options and checks them against the world's table: numbers, words, paths,
+ * and lists of these. One message reports all errors. */
 #ifndef RM_ACTOR_WORLDS_OPTIONS_H
 #define RM_ACTOR_WORLDS_OPTIONS_H
 
@@ -23,21 +23,22 @@ struct rm_options {
 };
 
 /* Reads config->options by the table `docs` (may be NULL) of the world `name`. The message has a
- * line for each wrong option, in their order. If it returns 0, the caller frees *options. Errors:
- * -EINVAL, -ERANGE, -ENOMEM. */
+ * line for each wrong option, in their order. After 0 the caller frees *options. Errors: -EINVAL,
+ * -ERANGE, -ENOMEM. */
 int rm_options_read(struct rm_options *options, const char *name,
                     const struct rm_env_option_doc *docs, const struct rm_world_config *config,
                     struct rm_error *error);
 void rm_options_free(struct rm_options *options);
 
-/* Is this a valid table: types, ranges, words? `what` begins the message. -EPROTO. */
+/* Checks the types, ranges and words of a table. The message begins with `what`. -EPROTO: the table
+ * is not valid. */
 int rm_options_check_table(const char *what, const struct rm_env_option_doc *docs,
                            struct rm_error *error);
 
 bool rm_option_is_number(const struct rm_env_option_doc *doc);
-/* "number", "word", "path", "list of words": what an option takes, for people. */
+/* The kind of an option's value as text: "number", "word", "path", "list of words". */
 const char *rm_option_takes(const struct rm_env_option_doc *doc);
-/* "0.02", "red", "none", "empty": its default. */
+/* The default of an option as text: "0.02", "red", "none", "empty". */
 void rm_option_fallback_text(const struct rm_env_option_doc *doc, char *text, size_t size);
 
 /* The world of evaluations: the experiment's world with its options replaced by those of

@@ -1,5 +1,5 @@
-/* plan: agents, policies and sizes that follow from an experiment's world and networks. A pure
- * function of the experiment: the daemon and each worker make the same plan. */
+/* plan: computes agents, policies and sizes from an experiment's world and networks. The plan
+ * depends only on the experiment, so the daemon and each worker make the same plan. */
 #ifndef RM_ACTOR_WORLDS_PLAN_H
 #define RM_ACTOR_WORLDS_PLAN_H
 
@@ -7,21 +7,20 @@
 #include "shm/session/session.h"
 #include "learner/net/net.h"
 
-/* Opens the world, maps agents to policies, compiles each policy's network for its size.
- * Policies are named after their agent when independent ("agent_0"), else "shared" or "policy_N".
- * Errors: those of the world and the networks; agents of one policy with different observations or
- * actions, or with fewer steps than the policy's learner needs (config/check.h).
- */
+/* Opens the world, maps agents to policies, compiles each policy's network for its size. A policy
+ * of a single agent has the agent's name ("agent_0"); others are "shared" or "policy_N". Errors:
+ * those of the world and the networks; agents of one policy have different observations or actions,
+ * or fewer steps than the policy's learner needs (config/check.h). */
 int rm_plan_make(struct rm_plan *plan, const struct rm_experiment *experiment,
                  struct rm_error *error);
 
-/* The figure of a rule of the curriculum. */
+/* The figure that a rule of the curriculum compares with its bound. */
 struct rm_plan_figure {
     enum { RM_PLAN_RETURN, RM_PLAN_LENGTH, RM_PLAN_FIGURE, RM_PLAN_WORD } what;
     uint32_t agent, figure, word;
 };
 
-/* Finds the figure by its name; 0 without a rule. */
+/* Finds the figure by its name. Returns 0 if there is no rule, too. */
 int rm_plan_stage_figure(const struct rm_plan *plan, const struct rm_stage_rule *rule,
                          struct rm_plan_figure *figure, struct rm_error *error);
 
@@ -30,8 +29,8 @@ int rm_plan_stage_figure(const struct rm_plan *plan, const struct rm_stage_rule 
 int rm_plan_check_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
                        struct rm_error *error);
 
-/* The file from which a policy starts (policy.from). A frozen policy without a file starts from its
- * source policy's file. false: none. */
+/* Writes the path of the file from which a policy starts (policy.from). A frozen policy without a
+ * file starts from its source policy's file. Returns false if there is no file. */
 bool rm_plan_from(const struct rm_plan *plan, const struct rm_experiment *experiment,
                   uint32_t policy, char *path, size_t bytes);
 
@@ -40,7 +39,7 @@ bool rm_plan_from(const struct rm_plan *plan, const struct rm_experiment *experi
 struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
                                       const struct rm_env_agent *agent);
 
-/* outputs per action of the experiment's algorithm: 1, or QR-DQN's quantiles. */
+/* Outputs per action of the experiment's algorithm: 1; for QR-DQN the number of quantiles. */
 uint32_t rm_plan_outputs_per_action(const struct rm_experiment *experiment);
 
 /* Do actors store the state value in a row? They do if the learner would compute the same value:

@@ -1,6 +1,6 @@
-/* sandbox: a process that steps foreign worlds gives up rights that worlds do not need: new
- * privileges, system calls that are not in a list, writing files, and memory beyond a limit. It
- * cannot get them back. A call that is not in the list ends the process with a report
+/* sandbox: confines a process that steps foreign worlds. The process gives up, for good, the rights
+ * that worlds do not need: new privileges, system calls that are not in a list, writing files, and
+ * memory beyond a limit. A call that is not in the list ends the process with a report
  * (actor/worlds/watch.h).
  *
  * The process keeps memory, threads, time, reading files, open descriptors, and files below one
@@ -13,35 +13,37 @@
 
 #include <stdbool.h>
 
-/* Confines the process by the experiment: always by actor.memory_limit; by the rest for worlds of a
- * shared object unless actor.sandbox is "off", and for all worlds if it is "on". Call before any
+/* Confines the process. actor.memory_limit always applies. The other limits apply to worlds of a
+ * shared object unless actor.sandbox is "off", and to all worlds if it is "on". Call before any
  * code of the world runs. Files can be created and written only below `directory` (NULL: nowhere).
- * A message on standard error names what the kernel or this build cannot do; with "on" that is an
- * error, -EPROTO. */
+ * If the kernel or this build lacks a feature, a message on standard error names the feature; with
+ * actor.sandbox "on" that is an error, -EPROTO. */
 int rm_sandbox_enter(const struct rm_experiment *experiment, const char *directory,
                      struct rm_error *error);
 
-/* The parts of it. They return 1: done; 0: the kernel or this build cannot; negative errno: failed.
- */
+/* The parts of rm_sandbox_enter(). Each returns 1 after success, 0 if the kernel or this build
+ * lacks the feature, or a negative errno. */
 
-/* Files, by Landlock: writing, creating and removing outside of `directory` (NULL: everywhere), and
- * starting programs, fail with -EACCES. Other processes cannot be traced or read through /proc, and
- * from version 6 not be reached by signals or abstract sockets. */
+/* Restricts files, by Landlock. Writing, creating and removing files outside of `directory` (NULL:
+ * anywhere) and starting programs fail with EACCES. The process cannot trace other processes or
+ * read them through /proc. From version 6 of Landlock it cannot reach them by signals or abstract
+ * sockets either. */
 int rm_sandbox_files(const char *directory, struct rm_error *error);
 
-/* For a program that is not a world, and what it starts: no new privileges, no capabilities but
- * those that open files, files written, created and removed below `directory` alone, no signals to
- * other processes (from version 6). Reading, starting programs and the network stay. */
+/* Confines a program that is not a world, and the programs that it starts: no new privileges; no
+ * capabilities except those for opening files; writing, creating and removing files only below
+ * `directory`; from version 6 of Landlock no signals to other processes. Reading files, starting
+ * programs and the network stay allowed. */
 int rm_sandbox_writing(const char *directory, struct rm_error *error);
 
-/* Allowed calls on files, which rm_sandbox_files() restricts further. */
+/* The system calls on files that stay allowed. rm_sandbox_files() restricts them further. */
 enum rm_sandbox_rights {
     RM_SANDBOX_READS, /* other calls fail with -EACCES */
     RM_SANDBOX_WRITES,
     RM_SANDBOX_MAKES /* also creates folders, renames and removes, for learners in the process */
 };
 
-/* System calls, by seccomp: a call that is not in the list raises SIGSYS. */
+/* Restricts system calls, by seccomp: a call that is not in the list raises SIGSYS. */
 int rm_sandbox_calls(enum rm_sandbox_rights rights, struct rm_error *error);
 
 /* Limits writable private memory: data, heap, stacks of threads. Shared memory does not count. 0:
@@ -57,9 +59,9 @@ struct sock_filter;
 
 /* The confinement of a program, prepared by the process that starts the program. */
 struct rm_sandbox_program {
-    int rules; /* of Landlock, -1: the kernel has none */
+    int rules; /* rules of Landlock; -1: the kernel has no Landlock */
     struct sock_filter *filter;
-    unsigned short length; /* of the filter, 0: seccomp is not available */
+    unsigned short length; /* length of the filter; 0: seccomp is not available */
 };
 
 struct rm_sandbox_program_needs {
@@ -69,9 +71,10 @@ struct rm_sandbox_program_needs {
     bool network;                  /* sockets of the internet */
 };
 
-/* Skips readable paths that do not exist. In the program, calls that are not allowed fail with
- * EACCES, since ordinary libraries try many calls that they do not need. Returns 0; *lacks is NULL,
- * or names what the kernel or this build cannot do. */
+/* Prepares the confinement. Skips readable paths that do not exist. In the program, calls that are
+ * not allowed fail with EACCES instead of SIGSYS, because ordinary libraries try many calls that
+ * they do not need. Returns 0 or a negative errno. *lacks names the features that the kernel or
+ * this build lacks; NULL: none. */
 int rm_sandbox_program_prepare(struct rm_sandbox_program *program,
                                const struct rm_sandbox_program_needs *needs, const char **lacks,
                                struct rm_error *error);
@@ -80,7 +83,7 @@ int rm_sandbox_program_prepare(struct rm_sandbox_program *program,
 int rm_sandbox_program_enter(const struct rm_sandbox_program *program, struct rm_error *error);
 void rm_sandbox_program_free(struct rm_sandbox_program *program);
 
-/* The part of rm_sandbox_program_prepare() that makes the filter. 1, or 0 without seccomp. */
+/* Makes the filter, as a part of rm_sandbox_program_prepare(). Returns 1, or 0 without seccomp. */
 int rm_sandbox_program_calls(struct rm_sandbox_program *program, bool network,
                              struct rm_error *error);
 

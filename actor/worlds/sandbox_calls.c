@@ -1,4 +1,4 @@
-/* The list of system calls that worlds, and the process around them, can do with. */
+/* The system calls that worlds, and the process that steps them, may use. */
 #include "actor/worlds/sandbox.h"
 #include "actor/worlds/watch.h"
 

@@ -1,9 +1,9 @@
-/* sorrel_slots: the rows in the slots of the replay buffer of Sorrel's treasure hunt, for the
- * treasure hunt's compat forms. The original is an array of `capacity` slots with a write index. In
- * its sequential form the index jumps by 4 at the start of every episode without writing, so the
- * skipped slots keep rows that are a lap or two older, or are empty on the first laps. Here a slot
- * has the index of a ring's row instead of a copy. The learner pushes rows in order to sample, the
- * actor for the stacks of an episode's first turns.
+/* sorrel_slots: reproduces the replay buffer of Sorrel's treasure hunt, for the treasure hunt's
+ * compat forms. The original buffer is an array of `capacity` slots with a write index. In its
+ * sequential form the index jumps by 4 at the start of every episode without writing, so the
+ * skipped slots keep rows that are a lap or two older, or are empty in the first laps. Here a slot
+ * has the index of a ring's row, not a copy of the row. The learner uses the slots to sample, the
+ * actor to stack the frames of an episode's first turns.
  *
  * The row in a slot can be up to three laps old: the ring needs 3 * capacity rows.
  *
@@ -29,8 +29,9 @@ int rm_sorrel_slots_create(struct rm_sorrel_slots *slots, uint32_t capacity, uin
                            struct rm_error *error);
 void rm_sorrel_slots_destroy(struct rm_sorrel_slots *slots);
 
-/* Adds the world's next row, by its flags (RM_FLAG_*). A first row makes the index jump, then is
- * written. A last row (the original has none) and a row of an agent out of play are not written. */
+/* Adds the world's next row, which has these flags (RM_FLAG_*). At the first row of an episode the
+ * index jumps before the row is written. A last row, which the original does not have, and a row of
+ * an agent out of play are not written. */
 void rm_sorrel_slots_push(struct rm_sorrel_slots *slots, uint64_t row, uint8_t flags);
 
 /* The row that is `back` slots (1 .. capacity - 1) before the slot of the next row with these

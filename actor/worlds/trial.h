@@ -1,6 +1,6 @@
 /* trial: plays a world and checks the rules of docs/worlds.md, for `ringctl check-world`. Steps
- * batches of a few worlds with random legal actions into buffers with known bytes, several times in
- * different ways, and compares every row. */
+ * small batches of worlds with random legal actions, several times in different ways, and compares
+ * every row. The buffers contain known bytes before each step. */
 #ifndef RM_ACTOR_WORLDS_TRIAL_H
 #define RM_ACTOR_WORLDS_TRIAL_H
 

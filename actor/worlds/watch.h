@@ -1,6 +1,6 @@
-/* watch: records the call into its worlds that a process is in, and reports it when a world crashes
- * the process or never returns. Entering and leaving a call take some relaxed stores, and a check
- * of what the world may have changed (actor/worlds/ambient.h). The handler of the signal reads the
+/* watch: records which call into a world is in progress, and reports the call if the world crashes
+ * the process or never returns. Entering and leaving a call costs a few relaxed stores, and a check
+ * of state that the world may have changed (actor/worlds/ambient.h). The signal handler reads the
  * record.
  *
  * The report goes to standard error with the stack, and in short form to the worker's slot on the

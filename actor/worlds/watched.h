@@ -1,9 +1,9 @@
-/* watched: a batch of worlds whose calls are watched (watch.h). Opens, resets, steps, saves and
- * closes the worlds, and replaces them by worlds of another configuration.
+/* watched: opens, resets, steps, saves and closes a batch of worlds, and replaces them by worlds of
+ * another configuration. Every call into the worlds is watched (watch.h).
  *
- * Errors of a world name the worlds, the call and the vector step, and end with the world's own
- * message: RM_DUTY_NEVER for -EPROTO, the world's code for another negative errno, -EIO for any
- * other code.
+ * Error messages name the worlds, the call and the vector step, and end with the world's own
+ * message. The code is RM_DUTY_NEVER if the world returned -EPROTO, the world's code if that is
+ * another negative errno, else -EIO.
  *
  * Belongs to one thread. */
 #ifndef RM_ACTOR_WORLDS_WATCHED_H
@@ -21,10 +21,10 @@ struct rm_watched {
     struct rm_world world;
     struct rm_env *env;
     const struct rm_env_spec *spec;
-    const struct rm_world_config *described; /* its description binds all worlds of the batch */
+    const struct rm_world_config *described; /* all worlds must match its description */
     struct rm_watch watch;                   /* name, seed, ids and progress of the worlds */
     bool apart;                              /* the batch may step in groups */
-    uint32_t groups;                         /* that step apart; 1: all at once */
+    uint32_t groups; /* number of groups that step apart; 1: all worlds step at once */
 };
 
 /* Opens `config` and creates worlds watch->first_world and following with watch->seed. The spec
@@ -46,8 +46,9 @@ int rm_watched_reset(struct rm_watched *worlds, const struct rm_env_buffers *out
 int rm_watched_step(struct rm_watched *worlds, uint32_t phase, const int32_t *const *actions,
                     const struct rm_env_buffers *out, struct rm_error *error);
 
-/* Groups (struct rm_world_groups): begins the step of one; waits for the first of `left`, a bit for
- * each group, writes what its worlds show and returns its number. */
+/* For groups (struct rm_world_groups). rm_watched_ask() begins the step of one group.
+ * rm_watched_receive() waits for the first group in `left` (bit g for group g), writes the
+ * observations of the group's worlds, and returns its number. */
 int rm_watched_ask(struct rm_watched *worlds, uint32_t group, const int32_t *const *actions,
                    struct rm_error *error);
 int rm_watched_receive(struct rm_watched *worlds, uint32_t left, const struct rm_env_buffers *out,

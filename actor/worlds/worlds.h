@@ -14,9 +14,9 @@ struct rm_world_group {
     uint32_t first, worlds;
 };
 
-/* Worlds of one phase that other processes step, in groups, so that the caller can work while a
- * group steps. In each step every group is asked once and received once, in any order; the table's
- * step() does that for all groups. */
+/* Functions of worlds with one phase that other processes step, in groups, so that the caller can
+ * work while a group steps. In each step the caller asks and receives every group once, in any
+ * order. The table's step() does that for all groups. */
 struct rm_world_groups {
     uint32_t (*count)(const struct rm_env *env); /* 1 to RM_WORLD_GROUPS_MAX */
     struct rm_world_group (*group)(const struct rm_env *env, uint32_t group);
@@ -37,7 +37,7 @@ struct rm_world {
     const struct rm_env_ops *ops;
     const struct rm_world_groups *groups; /* NULL: the worlds are stepped by the caller's process */
     void *library;                        /* dlopen handle, NULL when built in */
-    bool adapted; /* `ops` wrap those of an older version (actor/worlds/env_v2.h) */
+    bool adapted; /* `ops` wraps a table of an older version (actor/worlds/env_v2.h) */
 };
 
 /* All built-in worlds, ends with NULL. */
@@ -59,14 +59,17 @@ int rm_world_create(const struct rm_world *world, const struct rm_world_config *
                     uint64_t seed, uint64_t first_world, uint32_t worlds, struct rm_env **env,
                     struct rm_error *error);
 
-/* Checks a world's spec: sizes, phases, bounds, a finite codebook. -EPROTO. */
+/* Checks a world's spec: sizes, phases, bounds, and that the codebook is finite. -EPROTO: not
+ * valid. */
 int rm_world_check_spec(const char *name, const struct rm_env_spec *spec, struct rm_error *error);
 
-/* Bytes of one observation in its compact type; number of network inputs of one frame. */
+/* rm_env_obs_bytes(): bytes of one observation in its compact type. rm_env_obs_features(): number
+ * of network inputs of one frame. */
 size_t rm_env_obs_bytes(const struct rm_env_agent *agent);
 uint32_t rm_env_obs_features(const struct rm_env_agent *agent);
 
-/* Number of real numbers of an agent's action, over all boxes, and their bounds side by side. */
+/* rm_env_reals(): number of real numbers in an agent's action, over all boxes.
+ * rm_env_real_bounds(): the bounds of these numbers, box after box. */
 uint32_t rm_env_reals(const struct rm_env_agent *agent);
 void rm_env_real_bounds(const struct rm_env_agent *agent, float *low, float *high);
 bool rm_env_boxes_alike(const struct rm_env_agent *a, const struct rm_env_agent *b);

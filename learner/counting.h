@@ -1,5 +1,5 @@
-/* counting: writes and reads the words of a policy's block of the board that all training methods
- * share. Belongs to the learner's thread. */
+/* counting: writes and reads the counters in a policy's block of the board, for all training
+ * methods. Used by the learner's thread. */
 #ifndef RM_LEARNER_COUNTING_H
 #define RM_LEARNER_COUNTING_H
 
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Counts the time that the learner waits for actors, when the wait is over. *since_ns: start of the
- * wait, 0 = not waiting. */
+/* Adds the time for which the learner waited for actors, once the wait is over. `waits`: the
+ * learner waits now. *since_ns is the start of the wait; 0: no wait. */
 void rm_count_waiting(struct rm_board_policy *counters, uint64_t *since_ns, bool waits);
 
 struct rm_counted_update {
@@ -32,8 +32,8 @@ struct rm_counted_updates {
     double loss, grad_norm, learning_rate; /* of the latest */
 };
 
-/* As if the guard judged them one by one. Updates skipped before the last good one are only
- * counted, because the good one ended their series. */
+/* Has the result of rm_count_update() for one update after another. Updates skipped before the last
+ * good update are only counted, because the good update ended their series. */
 int rm_count_updates(struct rm_board_policy *counters, struct rm_guard *guard, uint64_t *updates,
                      const struct rm_counted_updates *all, struct rm_error *error);
 
@@ -51,12 +51,12 @@ void rm_count_rollout(struct rm_board_policy *counters,
 void rm_take_settings(struct rm_actor_critic *learner, struct rm_board_policy *counters,
                       const struct rm_board_run *run);
 
-/* The learner continues with these parameters (host memory) and its predecessor's words on the
- * board; `rows`: rows trained on so far. */
+/* Continues with these parameters (host memory) and the predecessor's figures on the board. `rows`:
+ * rows trained on so far. */
 void rm_take_over(struct rm_actor_critic *learner, const struct rm_board_policy *counters,
                   const float *params, uint64_t rows);
 
-/* `had` / `all`: 0 to 1; 0 in a run without an end (all 0). */
+/* Progress of the run: had / all, from 0 to 1; 0 in a run without an end (all = 0). */
 double rm_share_of_run(uint64_t had, uint64_t all);
 
 #endif

@@ -10,8 +10,8 @@
 
 #define RM_DEVICES_MAX 64
 
-/* "auto" leaves an update with fewer floating-point operations to the CPU: launching its kernels
- * would take longer than the kernels. Not yet measured on a GPU. */
+/* With "auto", an update with fewer floating-point operations runs on the CPU, because launching
+ * its kernels would take longer than running them. Not yet measured on a GPU. */
 #define RM_DEVICE_WORTH_FLOPS 2e7
 
 struct rm_device_request {
@@ -19,12 +19,12 @@ struct rm_device_request {
     enum rm_compute compute;
     const char *isa;
     uint32_t threads;
-    uint32_t policy;                /* index of the policy, which spreads policies over GPUs */
-    uint32_t devices;               /* learner.devices; 0 counts as 1 */
-    uint32_t batch;                 /* rows that they divide evenly; 0: in any parts */
-    const char *alone;              /* why only one device can be used, NULL: several can */
-    const char *cannot;             /* why no GPU can be used, NULL: a GPU can */
-    double flops;                   /* of an update */
+    uint32_t policy;    /* index of the policy, which spreads policies over GPUs */
+    uint32_t devices;   /* learner.devices; 0 counts as 1 */
+    uint32_t batch;     /* rows that the devices must divide evenly; 0: parts may differ */
+    const char *alone;  /* reason why only one device can be used; NULL: several can */
+    const char *cannot; /* reason why no GPU can be used; NULL: a GPU can */
+    double flops;       /* of an update */
     const struct rm_board_run *run; /* has the GPUs in quarantine; NULL: none */
 };
 
@@ -44,15 +44,16 @@ int rm_device_choose(struct rm_device_choice *choice, const struct rm_device_req
 /* The request of the learner of `policy`. */
 struct rm_device_request rm_device_request_of(const struct rm_session *session, uint32_t policy);
 
-/* Opens the chosen backend; of several joined ones returns the first. Close it with
+/* Opens the chosen backend. If several are joined, returns the first. Close it with
  * rm_device_close(). */
 int rm_device_open(struct rm_backend **backend, const struct rm_device_choice *choice,
                    const struct rm_device_request *request, struct rm_error *error);
 
 void rm_device_close(struct rm_backend *backend);
 
-/* Writes a device to the learner's slot on the board, by which the supervisor counts faults: the
- * first of several, and after a failure the one that failed. */
+/* rm_device_report() writes the name of a device to the learner's slot on the board, for the
+ * supervisor, which counts faults by device: the first of several, and after a failure the failing
+ * device, whose index rm_device_failing() returns. */
 void rm_device_report(struct rm_board_worker *slot, const struct rm_device_choice *choice,
                       uint32_t which);
 uint32_t rm_device_failing(struct rm_backend *backend);

@@ -1,12 +1,13 @@
-/* feed: replay that is resident on a device, learner.feed. Every row is copied once, into a copy of
- * the ring on the device, and batches are drawn and made there. With priorities the device has the
- * tree too, and writes its changes through to shared memory (backend/device_draw.h). Without a feed
- * batches are staged: the host draws and makes them, with one copy each (algo/staging.h).
+/* feed: replay on a device (learner.feed "resident"). Every row is copied once, into a copy of the
+ * ring on the device, and the device draws and makes the batches. With priorities the device also
+ * has the tree, and writes changes of the tree through to shared memory (backend/device_draw.h).
+ * Without a feed, batches are staged: the host draws and makes a batch and copies it to the device
+ * (algo/staging.h).
  *
- * Both draw the same items, and batches are equal to the bit. With priorities the time differs: a
- * resident draw uses the errors of all earlier updates, as on the CPU; with staged batches errors
- * arrive up to RM_TRAINER_DEPTH updates later. `auto` is resident if the device has the memory.
- * Belongs to the learner's thread; nothing is allocated after create. */
+ * Both ways draw the same items, and batches are equal to the bit. With priorities the draws differ
+ * in time: a resident draw uses the errors of all earlier updates, as on the CPU; with staged
+ * batches errors arrive up to RM_TRAINER_DEPTH updates later. `auto` means resident if the device
+ * has enough memory. Used by the learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_FEED_H
 #define RM_LEARNER_FEED_H
 
@@ -28,12 +29,12 @@ struct rm_feed_spec {
                                             * rings and priorities */
     const struct rm_sampler_spec *sampler; /* of the host's sampler; only read by create */
     enum rm_feed_kind kind;
-    const char *cannot; /* why it has to be staged, NULL: it need not */
+    const char *cannot; /* reason why batches must be staged; NULL: no reason */
     const char *name;   /* of the policy, for the log */
 };
 
-/* *feed is NULL if batches are staged; the log says which, and why. `resident` given by name that
- * is not available is an error. */
+/* Sets *feed to NULL if batches are staged. The log has the choice and the reason. It is an error
+ * if learner.feed is "resident" and that is not available. */
 int rm_feed_create(struct rm_feed **feed, const struct rm_feed_spec *spec, struct rm_error *error);
 void rm_feed_destroy(struct rm_feed *feed);
 

@@ -2,9 +2,10 @@
  * policy. Every `every` updates of the source policy it copies the source's latest published
  * weights. It keeps the latest `keep` snapshots and publishes one of them drawn at random, by
  * (seed, policy, number of snapshots). The first snapshot is the source policy's initial weights,
- * or what policy.from says.
+ * or the weights in the file of policy.from.
  *
- * When it checks the source policy, so that results depend only on the seed where they must:
+ * The table says when it checks the source policy. In modes with rounds, results then depend only
+ * on the seed.
  *
  *   free          whenever the other policy has published
  *   rounds        once a round, at what was published before the round; what it publishes is
@@ -12,7 +13,8 @@
  *   synchronous   in lockstep and sequential mode every version of the other policy has a version
  *   rollouts      of this one with the same number, renewed or not: actors ask for both by number
  *
- * No learner reads its rings. It ends when the actors have, or with the last round. */
+ * No learner reads the rings of this policy. The method ends when the actors have ended, or with
+ * the last round. */
 #include "config/traits.h"
 #include "learner/algo/parts_state.h"
 #include "learner/method.h"

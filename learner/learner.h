@@ -9,7 +9,7 @@
 
 struct rm_learner;
 
-/* Returned by rm_learner_create() when a device failed so that only a new process can recover
+/* Returned by rm_learner_create() if a device failed and only a new process can recover
  * (RM_EXIT_CUDA). Not an errno. */
 #define RM_LEARNER_DEVICE_FAILED (-0x7ffe)
 
@@ -26,7 +26,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
                       const char *run_directory, struct rm_duty *duty, struct rm_error *error);
 
 /* Writes the final policy file, unless the file is up to date. A learner that reaches the end of
- * the run has written it; call this for a stopped one. */
+ * the run writes the file itself; call this for a learner that is stopped earlier. */
 int rm_learner_save(struct rm_learner *learner, struct rm_error *error);
 
 void rm_learner_destroy(struct rm_learner *learner);

@@ -30,7 +30,7 @@ struct rm_method_spec {
     struct rm_phase_clock *clock;
     uint64_t updates;  /* updates made by predecessors */
     uint64_t attempts; /* updates made or skipped by predecessors: batches drawn */
-    uint64_t rows;     /* policy.from: observations that the moments in the file are of */
+    uint64_t rows;     /* policy.from: number of observations in the moments of the file */
 };
 
 /* Results of a turn. */
@@ -50,7 +50,8 @@ struct rm_method_ops {
      * on the board. Errors end the learner. */
     int (*turn)(struct rm_method *method, enum rm_method_turn *turn, struct rm_error *error);
 
-    /* Called when settings on the board (rm_hot) have changed. NULL: none concerns it. */
+    /* Called when settings on the board (rm_hot) have changed. NULL: the method uses none of
+     * them. */
     void (*settings)(struct rm_method *method, const struct rm_board_run *run);
 
     /* load(): continues with these published parameters (host memory); other state starts from
@@ -66,16 +67,17 @@ struct rm_method_ops {
      * (shm/base/state.h). It is loaded before the first turn. */
     void (*state)(struct rm_method *method, struct rm_state *state);
 
-    /* Called last: leaves the rounds for good, in modes with rounds. NULL: there are none to leave.
-     */
+    /* Called last, in modes with rounds: leaves the rounds for good. NULL: the method takes no part
+     * in rounds. */
     void (*leave)(struct rm_method *method);
 };
 
 struct rm_method {
     const struct rm_method_ops *ops;
     const struct rm_net *net;
-    const float *params; /* the published ones, in the backend's memory */
-    uint64_t updates;    /* made, predecessors' included; late results: as far as they arrived */
+    const float *params; /* the parameters to publish, in the backend's memory */
+    uint64_t updates; /* updates made, including predecessors'; late ones only after their results
+                         arrived */
 };
 
 /* Whether all actors have ended. */

@@ -3,7 +3,7 @@
  * after the last minibatch, the learner waits for the device and reads the number of steps, the
  * ended episodes and the results of the updates; then it publishes weights for the evaluator.
  *
- * In free mode weights are published behind the rollouts that follow, without waiting.
+ * In free mode weights are published while the next rollouts are made, without waiting.
  *
  * There are no actors, no rings and no rounds; this method counts what actors would. */
 #include "learner/counting.h"

@@ -1,6 +1,6 @@
 /* native_part: the part of a policy's worlds on one device (native_worlds.h). The trained network
- * acts in them and trains on the rollouts. A host world, as actors have it, does what the device
- * cannot: it begins the first episodes and checks a saved state.
+ * acts in these worlds and trains on their rollouts. The device cannot begin the first episodes or
+ * check a saved state; a world on the host, as in an actor, does both.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_NATIVE_PART_H

@@ -29,17 +29,17 @@ struct rm_native_worlds_spec {
     struct rm_backend *backend; /* joined with others: all of them */
 };
 
-/* Creation in two steps, because the learner needs the rows, and acting needs the learner: after
- * rm_native_worlds_create() `rows` can be passed to a learner, after rm_native_worlds_join()
- * rollouts can be made. After a failure of either call rm_native_worlds_destroy(). */
+/* Creation has two steps, because the learner needs the rows, and acting needs the learner. After
+ * rm_native_worlds_create() `rows` can be passed to a learner; after rm_native_worlds_join()
+ * rollouts can be made. If either function fails, call rm_native_worlds_destroy(). */
 int rm_native_worlds_create(struct rm_native_worlds *worlds,
                             const struct rm_native_worlds_spec *spec, struct rm_error *error);
 int rm_native_worlds_join(struct rm_native_worlds *worlds, struct rm_actor_critic *learner,
                           struct rm_error *error);
 void rm_native_worlds_destroy(struct rm_native_worlds *worlds);
 
-/* For rm_actor_critic_spec: the rollouts of the devices after the first; NULL where there is one.
- */
+/* The rollouts of all devices but the first, for rm_trainer_spec.others; NULL if there is one
+ * device. */
 const struct rm_rollout *const *rm_native_worlds_others(const struct rm_native_worlds *worlds);
 
 /* Puts a whole rollout and the copy of its results on the devices' streams. Does not wait; the

@@ -1,10 +1,10 @@
-/* offline: the rows of a recording as the replay of a policy (`sample.from`). The learner makes
- * rings of its own of them, one for each stream, from which its sampler draws as from those of
- * actors; nothing else writes or reads these rings. The rows are not part of checkpoints: a resumed
- * learner reads the recording again, and its hash says whether that is still the same.
+/* offline: reads the rows of a recording as a policy's replay (`sample.from`). The learner fills
+ * rings of its own with the rows, one ring for each stream, and its sampler draws from them as from
+ * actors' rings. No other code uses these rings. Checkpoints do not contain the rows: a resumed
+ * learner reads the recording again, and compares its hash with the checkpoint's.
  *
- * A row after lost ones, or of another writer than the row before it, begins a generation: no
- * transition reaches across. Belongs to the learner's thread. */
+ * A new generation begins at a row that follows lost rows, or that another writer wrote than the
+ * row before; no transition crosses its beginning. Used by the learner's thread. */
 #ifndef RM_LEARNER_OFFLINE_H
 #define RM_LEARNER_OFFLINE_H
 
@@ -20,13 +20,13 @@ struct rm_offline {
     uint64_t hash;                    /* of the recording's chunks */
 };
 
-/* Does the experiment's recording fit what its policies see and do? 0, also without a recording;
- * -EINVAL, -EBADMSG with a message. Reads no rows. */
+/* Checks that the experiment's recording has the observations and actions of its policies. Reads no
+ * rows. Returns 0, also without a recording; -EINVAL or -EBADMSG with a message. */
 int rm_offline_check(const struct rm_experiment *experiment, const struct rm_plan *plan,
                      struct rm_error *error);
 
-/* Reads all rows of a policy, after the same checks. -EBADMSG with number and position of a chunk
- * that is damaged. */
+/* Makes the same checks, then reads all rows of a policy. -EBADMSG: a chunk is damaged; the message
+ * has its number and position. */
 int rm_offline_open(struct rm_offline *offline, const struct rm_experiment *experiment,
                     const struct rm_plan *plan, uint32_t policy, struct rm_error *error);
 void rm_offline_close(struct rm_offline *offline);

@@ -1,6 +1,6 @@
 /* on_policy: the common part of methods that learn from rollouts (rollout.c, native.c): an
- * actor-critic learner and its guard, the counts of its updates, and publishing weights after each
- * rollout. The first member of such a method. */
+ * actor-critic learner with its guard, counts of its updates, and publishing of weights after each
+ * rollout. struct rm_on_policy is the first member of such a method's struct. */
 #ifndef RM_LEARNER_ON_POLICY_H
 #define RM_LEARNER_ON_POLICY_H
 
@@ -21,9 +21,9 @@ struct rm_on_policy {
     struct rm_guard *guard;
 
     uint64_t number;    /* of the current rollout, or the next */
-    bool in_hand;       /* a rollout is there or being made, and updates are due */
+    bool in_hand;       /* a rollout exists or is being made, and its updates are due */
     uint64_t env_steps; /* predecessors' included */
-    uint64_t rows;      /* policy.from: of the moments in the file */
+    uint64_t rows;      /* policy.from: number of rows in the moments of the file */
     uint64_t attempts;  /* updates made or skipped */
     bool late;          /* weights are published without waiting for the device */
 };
@@ -32,7 +32,8 @@ struct rm_on_policy {
 void rm_on_policy_begin(struct rm_on_policy *p, const struct rm_method_spec *spec,
                         const struct rm_method_ops *ops);
 
-/* Makes the learner; what of `learner` is this method's own is filled in. */
+/* Creates the learner. The caller has filled in the members of `learner` that depend on its method;
+ * this function fills in the others. */
 int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner,
                          struct rm_error *error);
 /* Creates the guard, after the learner; with `late` the publisher copies from the device without
@@ -42,8 +43,8 @@ int rm_on_policy_guard(struct rm_on_policy *p, struct rm_backend *backend, struc
 /* Destroys learner and guard; either may be missing. */
 void rm_on_policy_end(struct rm_on_policy *p);
 
-/* Counts the result of the latest update, or of all updates of a rollout. Negative: the guard fails
- * the learner. */
+/* Counts the result of the latest update, or of all updates of a rollout. Returns a negative number
+ * if the guard ends the learner. */
 int rm_on_policy_count(struct rm_on_policy *p, const struct rm_actor_critic_update *update,
                        struct rm_error *error);
 
@@ -54,7 +55,8 @@ void rm_on_policy_publish(struct rm_on_policy *p, uint64_t round);
 /* Publishes the last weights in any case. */
 void rm_on_policy_finish(struct rm_on_policy *p);
 
-/* Parts of the state: those before the method's own parts and those after them. */
+/* Save or load parts of the state: rm_on_policy_state_counts() before the method's own parts,
+ * rm_on_policy_state_learner() after them. */
 void rm_on_policy_state_counts(struct rm_on_policy *p, struct rm_state *s);
 void rm_on_policy_state_learner(struct rm_on_policy *p, struct rm_state *s);
 

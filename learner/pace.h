@@ -1,6 +1,6 @@
-/* pace: decides when a learner may make its next update, and when its part of the run is over.
- * With a recording (sample.from) it always may, run.steps times. Else in free mode the limiter
- * decides; in lockstep and sequential mode floor(steps inserted *
+/* pace: decides when a learner makes its next update, and when its part of the run is over. With a
+ * recording (sample.from) the learner makes run.steps updates without waiting. Otherwise, in free
+ * mode the limiter decides; in lockstep and sequential mode floor(steps inserted *
  * updates_per_step) updates are due at the start of a round.
  *
  * Belongs to one learner's thread. */
@@ -41,7 +41,7 @@ struct rm_pace {
     uint64_t due;      /* updates */
 };
 
-/* attempts: batches that predecessors have drawn. */
+/* `attempts`: number of batches that predecessors have drawn. */
 void rm_pace_start(struct rm_pace *pace, struct rm_session *session, struct rm_sampler *sampler,
                    uint32_t policy, uint64_t attempts);
 
@@ -54,7 +54,8 @@ enum rm_turn rm_pace_next(struct rm_pace *pace);
 /* Counts a drawn batch. */
 void rm_pace_drawn(struct rm_pace *pace);
 
-/* Takes back the last n counted batches: they were dry (algo/trainer.h). */
+/* Subtracts the last n counted batches, whose draws found too few rows (`dry` in
+ * algo/trainer.h). */
 void rm_pace_undrawn(struct rm_pace *pace, uint64_t n);
 
 /* No batch could be drawn: due updates wait for more rows. Returns the turn to take instead. */

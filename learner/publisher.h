@@ -1,6 +1,7 @@
-/* publisher: publishes a policy's parameters to all workers that act with it, by interval, and with
- * min_change only if they have changed enough since the last publication. Belongs to one learner's
- * thread; nothing is allocated after rm_publisher_open() and rm_publisher_go_late(). */
+/* publisher: publishes a policy's parameters to all workers that act with the policy, once per
+ * interval. With min_change it publishes only if the parameters have changed enough since the last
+ * publication. Used by one learner's thread; nothing is allocated after rm_publisher_open() and
+ * rm_publisher_go_late(). */
 #ifndef RM_LEARNER_PUBLISHER_H
 #define RM_LEARNER_PUBLISHER_H
 
@@ -53,23 +54,23 @@ void rm_publisher_close(struct rm_publisher *publisher);
 /* Continues after a predecessor's last publication. params: host memory. */
 void rm_publisher_resume(struct rm_publisher *publisher, const float *params, uint64_t updates);
 
-/* Publishes now, always as a new version. params: weights->count floats of the backend. Exploded
- * parameters are not published: the new version repeats the last parameters and is counted as
+/* Publishes a new version now. params: weights->count floats in the backend's memory. If the
+ * parameters have exploded, the new version repeats the last parameters and is counted as
  * skipped. */
 void rm_publisher_publish(struct rm_publisher *publisher, const float *params, uint64_t updates,
                           uint64_t round);
 
-/* Publishes if `interval` updates have been made since it was last due and the relative change
- * ||params - last|| / ||last|| is at least min_change, and they have not exploded; otherwise counts
- * a skip. round 0: a mode without rounds. */
+/* If `interval` updates have been made since a publication was last due: publishes if the relative
+ * change ||params - last|| / ||last|| is at least min_change and the parameters have not exploded,
+ * else counts a skip. round 0: a mode without rounds. */
 bool rm_publisher_offer(struct rm_publisher *publisher, const float *params, uint64_t updates,
                         uint64_t round);
 
-/* From now on offers do not wait for updates on the device. All offers must be of `params`. An
- * offer puts a copy on the stream after the updates there, and a later rm_publisher_poll() writes
- * the copy to the weights. An offer during a copy waits for it and then copies the current
- * parameters, so the latest win. `made`, in the device's memory, counts updates; `before`: updates
- * before those. rm_publisher_publish() still publishes at once. */
+/* Makes later offers not wait for updates on the device. All offers must be of `params`. An offer
+ * puts a copy on the stream after the updates there, and a later rm_publisher_poll() writes the
+ * copy to the weights. If an offer comes during a copy, the current parameters are copied after it,
+ * so the latest are published. `made`, in the device's memory, counts updates; `before` is the
+ * number of earlier updates. rm_publisher_publish() still publishes at once. */
 int rm_publisher_go_late(struct rm_publisher *publisher, const float *params, const uint64_t *made,
                          uint64_t before, struct rm_error *error);
 

@@ -1,5 +1,5 @@
-/* recorded_rows: the rows of a ring as the columns of a recording's stream. The recorder writes
- * them, and the replay of a recording (offline.h) makes rows of them again. Any thread. */
+/* recorded_rows: converts the rows of a ring to the columns of a recording's stream, for the
+ * recorder, and columns to rows, for the replay of a recording (offline.h). Any thread. */
 #ifndef RM_LEARNER_RECORDED_ROWS_H
 #define RM_LEARNER_RECORDED_ROWS_H
 
@@ -11,12 +11,12 @@
 void rm_recorded_columns(struct rm_recording_stream *stream, const struct rm_policy_plan *plan,
                          const struct rm_env_agent *agent);
 
-/* A column of `count` rows at `rows`, which lie as in the ring; `to`: all of lane 0, then those of
- * lane 1, and so on. */
+/* Copies a column of `count` rows out of `rows`, which has the ring's layout. `to` gets all entries
+ * of lane 0, then those of lane 1, and so on. */
 void rm_recorded_gather(const struct rm_ring *ring, const struct rm_recording_column *column,
                         uint32_t lanes, const uint8_t *rows, uint32_t count, uint8_t *to);
 
-/* The reverse for one row: entry `i` of `count` of each lane. */
+/* The reverse for one row: copies entry `i` of `count` of each lane into `row`. */
 void rm_recorded_scatter(const struct rm_ring *ring, const struct rm_recording_column *column,
                          uint32_t lanes, const uint8_t *from, uint32_t i, uint32_t count,
                          uint8_t *row);

@@ -1,5 +1,5 @@
-/* Learning from replay: draws batches from the policy's rings, makes an update of each, publishes
- * by interval. */
+/* Learning from replay: draws batches from the policy's rings, makes one update with each batch,
+ * and publishes weights once per interval. */
 #include "config/config.h"
 #include "config/forms.h"
 #include "config/traits.h"

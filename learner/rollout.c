@@ -1,4 +1,4 @@
-/* Learning from rollouts, each once: ppo, appo, vtrace.
+/* Learning from rollouts, once from each: ppo, appo, vtrace.
  *
  * Synchronous (ppo): the learner trains on rollout r when every actor has made it, then publishes
  * version r + 2, for which the actors wait (actor/actor.c). Then it returns the rows'

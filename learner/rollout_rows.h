@@ -1,6 +1,6 @@
-/* rollout_rows: one rollout of a policy, copied out of all actors' rings into flat buffers, time
- * first, lanes in their order over the run (agent slot, then world), so that results do not depend
- * on how worlds are split over actors.
+/* rollout_rows: copies one rollout of a policy out of all actors' rings into flat buffers. Time is
+ * the first dimension; lanes are in the order of agent slot, then world. So results do not depend
+ * on the division of worlds among actors.
  *
  * Rollout r (from 0) is the rows [r * steps, (r + 1) * steps) of every ring; the row after them is
  * the successor of the last step. In worlds of one phase the successor can be read as soon as it is
@@ -70,7 +70,7 @@ struct rm_rollout {
     uint64_t *writer;          /* (steps + 1, actors) */
     uint32_t samples;          /* how many */
     uint64_t env_steps;        /* steps of this rollout that count, of the policy's first agent */
-    uint64_t lag_min, lag_max; /* of its rows, in updates */
+    uint64_t lag_min, lag_max; /* policy lag of the rollout's rows, in updates */
     double lag_mean;
 };
 
@@ -87,10 +87,11 @@ static inline void *rm_rollout_there(const struct rm_rollout *rollout, void *her
                : here;
 }
 
-/* Every actor has made rollout `number`, and its successor has arrived. */
+/* Has every actor made rollout `number`, and has its successor arrived? */
 bool rm_rollout_ready(const struct rm_rollout *rollout, uint64_t number);
 
-/* Copies it. `updates` of the policy so far, for the lag. The rows stay in the rings. */
+/* Copies rollout `number`. `updates`: the policy's updates so far, for the lag. The rows stay in
+ * the rings. */
 void rm_rollout_copy(struct rm_rollout *rollout, uint64_t number, uint64_t updates);
 
 /* Returns the credit of all rows before rollout `number`, except those that its stacks of frames

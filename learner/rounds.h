@@ -1,6 +1,6 @@
-/* rounds: a learner as a participant in the rounds of lockstep and sequential mode (shm/round.h).
- * In each round it does its share of the work and arrives; when its work is over it leaves. A
- * restarted learner has nothing to do in a round in which its predecessor arrived.
+/* rounds: a learner's part in the rounds of lockstep and sequential mode (shm/round.h). In each
+ * round the learner does its share of the work and arrives; at the end of its work it leaves. A
+ * restarted learner does nothing in a round in which its predecessor has arrived.
  *
  * Belongs to one learner's thread. */
 #ifndef RM_LEARNER_ROUNDS_H
@@ -14,12 +14,12 @@
 enum rm_rounds_turn {
     RM_ROUNDS_WAIT, /* arrived: nothing to do until the next round */
     RM_ROUNDS_WORK, /* do the share of round `current`, then arrive or leave */
-    RM_ROUNDS_OVER  /* left, before a checkpoint or by a predecessor that died: finished */
+    RM_ROUNDS_OVER  /* has left, before a checkpoint or through a predecessor that died: finished */
 };
 
 struct rm_rounds {
     struct rm_session *session;
-    uint32_t who;     /* number of the participant, as of the worker */
+    uint32_t who;     /* number of the participant, which is the worker's number */
     bool on;          /* there are rounds; otherwise rm_rounds_arrive() does nothing */
     uint64_t current; /* the round in which work was due last; 0 before the first */
     bool last;        /* the actors have left: no round follows `current` */

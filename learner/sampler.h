@@ -1,18 +1,17 @@
 /* sampler: draws batches of n-step transitions from the replay rings of one policy, one ring per
  * actor, uniformly or in proportion to priorities, and turns their rows into network inputs.
  *
- * The draw is canonical: a transition is named by its age in rows and its global lane, which is the
- * agent's slot times the experiment's worlds, plus the world's id. So the same numbers choose the
- * same transitions however the worlds are split over actors. Age is drawn uniformly over the
- * longest window of any ring, and the lane uniformly; a draw that is not a valid transition is
- * repeated.
+ * Draws do not depend on the division of worlds among actors. A transition is identified by its age
+ * in rows and its global lane, which is the agent's slot times the experiment's worlds, plus the
+ * world's id. Age is drawn uniformly over the longest window of any ring, the lane uniformly over
+ * all lanes. A draw that is not a valid transition is repeated.
  *
  * WITH PRIORITIES (Schaul 2016, 3.3) a transition is a leaf of a sum tree (shm/priorities.h), whose
- * order does not depend on the actors either. It enters with the largest priority so far, when the
- * n rows after its first are committed, and leaves when it is older than the capacity. Draw k of B
- * is uniform over the k-th part of the total. A drawn transition whose rows are overwritten leaves
- * the tree, and the draw is repeated over the whole tree. Weights are (N P)^-beta over the largest
- * of the batch.
+ * order does not depend on the actors either. A transition enters the tree with the largest
+ * priority so far, when the n rows after its first row are committed, and leaves when it is older
+ * than the capacity. Draw k of B is uniform over the k-th part of the total. A drawn transition
+ * whose rows are overwritten leaves the tree, and the draw is repeated over the whole tree. Weights
+ * are (N P)^-beta over the largest of the batch.
  *
  * A TRANSITION starts in a row that is neither last nor dead and spans m <= n steps: n, or fewer
  * when the episode ends (the last row, terminated or truncated, is where it ends), when the
@@ -21,13 +20,14 @@
  * transition.
  *
  * A SEQUENCE (Kapturowski 2019, 2.3) is the transitions that start in `trace` consecutive rows of
- * an episode, with the rows before them, stored recurrent state included, to warm up with. It never
- * crosses an episode's first row or a generation. It can be drawn when the rows of its last
- * transition are committed. It is always a leaf of a tree; with uniform draws the sampler has its
- * own tree.
+ * an episode, with the burn-in rows before them and the stored recurrent state. A sequence never
+ * crosses an episode's first row or the beginning of a generation. It can be drawn when the rows of
+ * its last transition are committed. A sequence is always a leaf of a tree; with uniform draws the
+ * sampler has a tree of its own.
  *
- * Stacks are rebuilt from rows, zeros before the first row of the episode, never across an episode
- * or a writer's generation. A stack that needs rows that the ring has overwritten is not valid.
+ * Stacks of frames are made from rows. Frames before the first row of the episode are zeros. A
+ * stack never crosses the beginning of an episode or of a writer's generation. A stack is not valid
+ * if the ring has overwritten one of its rows.
  *
  * Every draw is copied from the ring and then checked with rm_ring_intact(); a torn copy is counted
  * and drawn again. One thread per sampler; nothing is allocated after create. */
@@ -56,10 +56,10 @@ struct rm_sampler_source {
 struct rm_sampler_spec {
     const struct rm_sampler_source *sources; /* [source_count], by first_world, without gaps */
     uint32_t source_count;
-    uint32_t agents;                  /* slots of the policy; a ring has agents * worlds lanes */
+    uint32_t agents; /* agent slots of the policy; a ring has agents * worlds lanes */
     const struct rm_env_agent *agent; /* how observations decode; outlives the sampler */
-    uint32_t reals;                   /* real numbers of an action, where there are no others */
-    uint32_t codes;                   /* those of its observations that the batch has as codes */
+    uint32_t reals; /* real numbers of an action that has no discrete choices; else 0 */
+    uint32_t codes; /* observations that the batch has as codes: bit i for observation i */
     uint32_t batch;
     uint32_t n_step;
     uint32_t frame_stack;
@@ -69,7 +69,8 @@ struct rm_sampler_spec {
     uint64_t seed;
     uint32_t policy; /* with the seed and the update's number: the key of the draws */
     struct rm_priorities *priorities; /* outlives the sampler; NULL: uniform */
-    bool own_priorities;   /* without `priorities`: by some that the sampler makes, and saves */
+    bool own_priorities;   /* without `priorities`: the sampler makes priorities, and saves them in
+                              checkpoints */
     double alpha, epsilon; /* p^alpha, p = error + epsilon */
     struct {
         uint32_t trace;   /* rows trained on; 0: transitions, not sequences */
@@ -82,12 +83,12 @@ struct rm_sampler_spec {
 struct rm_sampler_counts {
     uint64_t torn;     /* torn copies, drawn again */
     uint64_t rejected; /* draws that were not a valid transition */
-    uint64_t age_sum;  /* of the drawn, in lanes of all rings together (agent steps) */
+    uint64_t age_sum;  /* sum of the drawn items' ages, in agent steps */
     uint64_t age_count;
 };
 
-/* Most draws for an item. If only one in a hundred rows begins a valid transition, the chance to
- * miss all of them is e^-40. */
+/* Most draws for one item. If only one row in a hundred begins a valid transition, the probability
+ * that all draws fail is e^-40. */
 #define RM_SAMPLER_TRIES 4096u
 
 struct rm_sampler;
@@ -117,8 +118,8 @@ uint64_t rm_sampler_count_new(struct rm_sampler *sampler);
  * rm_sampler_batch(). Returns 1; 0 when the windows hold too few valid transitions. */
 int rm_sampler_draw(struct rm_sampler *sampler, uint64_t update, struct rm_batch *batch);
 
-/* Sets whether a device draws instead from now on, and keeps the priorities. Then the sampler only
- * sets windows and counts the device's draws. False at first. */
+/* Sets whether a device draws and has the priorities, from now on; false at first. If true, the
+ * sampler only sets windows and counts the device's draws (rm_sampler_drawn()). */
 void rm_sampler_device_draws(struct rm_sampler *sampler, bool device_draws);
 void rm_sampler_drawn(struct rm_sampler *sampler, const struct rm_sampler_counts *counts);
 

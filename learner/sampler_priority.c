@@ -1,5 +1,5 @@
-/* Draws in proportion to priorities: items enter and leave the tree, draws, weights, and new
- * priorities. */
+/* Draws in proportion to priorities: items that enter and leave the tree, draws, importance
+ * weights, and new priorities. */
 #include "learner/priority_tree.h"
 #include "learner/sampler_private.h"
 #include "shm/base/fault.h"

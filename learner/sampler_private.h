@@ -53,7 +53,7 @@ struct rm_sampler_way {
     void (*state)(struct rm_sampler *s, struct rm_state *state);
 };
 
-/* The way of a form (config/forms.h); NULL: the form has none. */
+/* The other way to draw that a form of replay has (config/forms.h); NULL: none. */
 const struct rm_sampler_way *rm_sampler_way_of(enum rm_form form);
 
 #define RM_SAMPLER_ENTRIES 1024u

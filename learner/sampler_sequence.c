@@ -1,4 +1,4 @@
-/* Sequences of a recurrent policy, from the rows of a ring. */
+/* Finds and copies sequences for a recurrent policy in the rows of a ring. */
 #include "learner/net/features.h"
 #include "learner/sampler_private.h"
 

@@ -1,8 +1,8 @@
 /* Sampling as Sorrel's treasure hunt does it: a batch is `batch` distinct start slots i from [0,
  * size - S - 1), S the frame stack; s is slots i .. i+S-1, s' is slots i+1 .. i+S, action and
  * one-step reward are those of slot i+S-1. The value of s' is discounted by gamma^n, and no
- * transition is terminal. Slots never written are zero frames with action 0 and reward 0. Stacks
- * run over ends of episodes and over the write index. */
+ * transition is terminal. A slot that was never written counts as a frame of zeros with action 0
+ * and reward 0. Stacks cross ends of episodes and the write index. */
 #include "actor/worlds/sorrel_slots.h"
 #include "config/forms.h"
 #include "learner/net/features.h"

@@ -1,5 +1,6 @@
-/* state_file: a learner's state in two files: its arrays of floats by name in BASE.safetensors, for
- * any tool, and all other parts in BASE.state, an archive (shm/base/archive.h). */
+/* state_file: writes and reads a learner's state as two files. BASE.safetensors has the arrays of
+ * floats, by name, and any tool can read it. BASE.state, an archive (shm/base/archive.h), has all
+ * other parts. */
 #ifndef RM_LEARNER_STATE_FILE_H
 #define RM_LEARNER_STATE_FILE_H
 
@@ -9,7 +10,8 @@
 int rm_learner_state_write(const struct rm_state *state, const char *folder, uint32_t policy,
                            struct rm_error *error);
 
-/* Adds the parts of both files. Errors: those of files; -EPROTO or -EBADMSG when damaged. */
+/* Adds the parts in both files to `state`. Errors: those of reading files; -EPROTO or -EBADMSG: a
+ * file is damaged. */
 int rm_learner_state_read(struct rm_state *state, const char *folder, uint32_t policy,
                           struct rm_error *error);
 

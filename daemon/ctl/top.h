@@ -22,7 +22,7 @@ struct rm_top {
     struct rm_snapshot *now, *before; /* `before` is about a second older */
     bool have_now, have_before;
     double seconds_between;
-    struct rm_curve curve; /* of the score; empty if the run directory cannot be read */
+    struct rm_curve curve;         /* of the score; empty if the run directory cannot be read */
     char verdict[RM_SENTENCE_MAX]; /* of `ringctl explain`; "": none yet */
     uint64_t explained_ns;         /* when it was asked for; 0: not yet */
     enum rm_top_order order;

@@ -1,4 +1,5 @@
-/* The updates of a rollout: its values, its advantages and returns, and a minibatch. */
+/* The updates of a rollout: values, advantages and returns of the rollout, and the update of a
+ * minibatch. */
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/parts_state.h"
 #include "shm/layout.h"

@@ -1,5 +1,6 @@
-/* actor_critic: learning from rollouts with one policy's network: values and advantages of the
- * whole rollout, then passes over it in shuffled minibatches with one optimizer step each.
+/* actor_critic: trains one policy's network on rollouts. First computes values and advantages of
+ * the whole rollout, then makes passes over it in shuffled minibatches, with one optimizer step for
+ * each minibatch.
  *
  *   ppo      Schulman 2017: GAE, clipped ratio to the policy that acted
  *   appo     V-trace for what acted too long ago, then PPO's clipped ratio to the policy at the
@@ -29,7 +30,7 @@ struct rm_actor_critic_update {
     double loss, grad_norm, learning_rate; /* of the latest */
     uint32_t made;
     uint32_t skipped;      /* loss or gradient was not finite: nothing was changed */
-    uint32_t skipped_last; /* of these, those after the last made update */
+    uint32_t skipped_last; /* updates skipped after the last made update */
     uint64_t samples;      /* of all updates */
 };
 
@@ -39,7 +40,7 @@ struct rm_actor_critic_figures {
     double explained_variance;          /* 1 - Var(return - value) / Var(return), before training */
     double value_mean, value_deviation; /* of the value head */
     double reward_scale;                /* the divisor of rewards */
-    uint32_t passes;                    /* fewer than algorithm.epochs if kl stopped them */
+    uint32_t passes; /* number of passes; fewer than algorithm.epochs if kl stopped them */
 };
 
 int rm_actor_critic_create(struct rm_actor_critic **ac, const struct rm_trainer_spec *spec,
@@ -58,10 +59,11 @@ void rm_actor_critic_pass_by(struct rm_actor_critic *ac);
 /* Is another update of this rollout due? */
 bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 
-/* One minibatch. `update` counts from 1 and includes predecessors' and skipped updates; `progress`
- * is the run's, 0 to 1. The numbers given with a rollout's first minibatch, and the settings then,
- * hold for the whole rollout. On a device the call only starts the minibatch and returns zeros;
- * `update` then counts known updates only, and collect() returns the results. */
+/* One minibatch. `update` counts from 1 and includes updates of predecessors and skipped ones;
+ * `progress` is the run's progress, 0 to 1. The arguments of a rollout's first minibatch, and the
+ * settings at that time, hold for the whole rollout. On a device the call only starts the minibatch
+ * and returns zeros: rm_actor_critic_collect() returns the results, and `update` counts only
+ * updates whose results are known. */
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock);
 
@@ -77,11 +79,11 @@ struct rm_actor_critic_figures rm_actor_critic_figures(const struct rm_actor_cri
 
 void rm_actor_critic_set(struct rm_actor_critic *ac, const struct rm_trainer_settings *settings);
 
-/* Replaces the parameters, from host memory; the optimizer starts afresh. */
+/* Replaces the parameters by those in host memory, and resets the optimizer. */
 void rm_actor_critic_load(struct rm_actor_critic *ac, const float *params);
 
-/* Continues, after load(), from the predecessor's figures on the board; the predecessor learned
- * from `rows` rows in `rollouts` rollouts. */
+/* Call after rm_actor_critic_load(). Continues from the predecessor's figures on the board
+ * (`left`). The predecessor learned from `rows` rows in `rollouts` rollouts. */
 void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_critic_figures *left,
                             const float *params, uint64_t rows, uint64_t rollouts);
 
@@ -90,8 +92,8 @@ void rm_actor_critic_resume(struct rm_actor_critic *ac, const struct rm_actor_cr
 void rm_actor_critic_guarded(struct rm_actor_critic *ac, struct rm_guard *guard);
 void rm_actor_critic_restored(struct rm_actor_critic *ac);
 
-/* The state that the next rollouts depend on, between two of them, for checkpoints
- * (shm/base/state.h). */
+/* The state that the next rollouts depend on, for checkpoints (shm/base/state.h). Call between two
+ * rollouts. */
 void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *state);
 
 /* Number of updates made, in device memory; NULL without a device. */
@@ -100,8 +102,8 @@ const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac);
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);
 const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
 
-/* The replica on device i of several. Worlds on that device act with its parameters and write the
- * orders of their rollouts' passes to it. */
+/* The replica on device i, if there are several. Worlds on that device act with the replica's
+ * parameters and write the orders of their rollouts' passes to the replica. */
 struct rm_actor_critic *rm_actor_critic_replica(struct rm_actor_critic *ac, uint32_t i);
 uint32_t *rm_actor_critic_orders(struct rm_actor_critic *ac); /* (epochs, steps * lanes) */
 struct rm_rollout_passes *rm_actor_critic_passes(struct rm_actor_critic *ac);

@@ -5,20 +5,21 @@
  *
  * On the CPU a piece is complete when its function returns. On a device the pieces are recorded in
  * three graphs: values, returns, and one minibatch, which is launched once for each minibatch. The
- * device counts the minibatches, so the host neither sends anything nor waits between them; results
- * return once a rollout.
+ * device counts the minibatches, so the host sends nothing and does not wait between minibatches.
+ * Results return once a rollout.
  *
- * SEVERAL DEVICES (learner.devices). Each has networks, optimizer and value head, which stay equal
- * to the bit. Every device has the whole rollout with its advantages and returns, and learns from
- * its share of each minibatch (struct rm_minibatch_take). Each computes the moments of the whole
- * minibatch; gradients and sums of the loss are added up among the devices before the norm. So an
- * update equals that of one device, except for the rounding of sums. If values come from a forward
- * pass over independent rows, each device computes its share of them too.
+ * SEVERAL DEVICES (learner.devices). Each device has networks, optimizer and value head, which stay
+ * equal to the bit. Each device has the whole rollout with its advantages and returns, and learns
+ * from its share of each minibatch (struct rm_minibatch_take). Each device computes the moments of
+ * the whole minibatch. Gradients and sums of the loss are added up among the devices before the
+ * norm. So an update on several devices equals an update on one, except for the rounding of sums.
+ * If a forward pass over independent rows computes the values, each device computes its share of
+ * the values, too.
  *
  * Rollouts that are made on the devices stay there: each device learns from its own worlds' rows, a
- * minibatch is the union of the devices' parts, and numbers of all rows (their count, their
- * moments) are added up as well. Results and checkpoints are the first device's; a change from
- * outside is made on the first device and copied to the others. */
+ * minibatch is the union of the devices' parts, and the number of all rows and their moments are
+ * added up, too. Results and checkpoints come from the first device. A change from outside is made
+ * on the first device and copied to the others. */
 #ifndef RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 #define RM_LEARNER_ALGO_ACTOR_CRITIC_PRIVATE_H
 
@@ -56,9 +57,9 @@ enum rm_rollout_part {
 
 struct rm_actor_critic {
     struct rm_updates u;              /* first */
-    const struct rm_rollout *rollout; /* RM_ROLLOUT_THERE(): in backend memory */
+    const struct rm_rollout *rollout; /* its arrays by RM_ROLLOUT_THERE() */
     struct rm_rollout copy; /* on another device: this device's copy of the first's rollout */
-    bool apart;             /* one of several devices, and its rollouts come from its own worlds */
+    bool apart;             /* one of several devices; its rollouts come from its own worlds */
     bool off_policy;        /* V-trace */
     bool recurrent;
     float clip; /* of the ratio; 0: plain policy gradient */
@@ -72,11 +73,12 @@ struct rm_actor_critic {
     struct rm_minibatches minibatches; /* of samples; recurrent: of lanes */
 
     uint32_t whole;              /* entries of the largest minibatch */
-    uint32_t most;               /* of the largest share of one */
-    uint32_t batch;              /* rows of that */
-    uint32_t rows;               /* of the current batch; on a device always the largest */
-    uint32_t entries;            /* of a pass at most */
-    uint32_t floats, own_floats; /* of a lane's recurrent state; the value's own, its last */
+    uint32_t most;               /* entries of the largest share of a minibatch */
+    uint32_t batch;              /* rows of the largest share */
+    uint32_t rows;               /* rows of the current batch; on a device always `batch` */
+    uint32_t entries;            /* most entries of a pass */
+    uint32_t floats, own_floats; /* floats of a lane's recurrent state; the last own_floats are the
+                                    state of the value's own layers */
 
     struct rm_rollout_input here, there; /* there: backend memory; on the CPU both are the same */
 
@@ -87,7 +89,7 @@ struct rm_actor_critic {
     struct rm_value_head_state *head;
     float *first;     /* (lanes, floats) states before the rollout, where the value has own ones */
     float *now;       /* (lanes, floats) of the pass over it */
-    float *value_now; /* (lanes, own_floats) after it, for the next rollout */
+    float *value_now; /* (lanes, own_floats) states after the rollout, for the next one */
     uint8_t *restart; /* (steps + 1, lanes) */
     /* Of a minibatch: */
     uint32_t *index;   /* (batch) rows of the rollout */
@@ -95,23 +97,23 @@ struct rm_actor_critic {
     float *state;      /* (most, floats) */
     uint8_t *restarts; /* (batch) */
     struct rm_update_knobs *knobs;
-    float *weight, *part; /* a device's: of rm_minibatch_take and rm_minibatch_loss */
+    float *weight, *part; /* on a device: buffers of rm_minibatch_take and rm_minibatch_loss */
     double *sums;         /* (RM_SUM_COUNT) of the loss, where devices are several */
     double *slots;        /* (replicas, RM_DEVICE_SLOT) where they are apart */
 
     uint64_t number;
     uint32_t pass, part_of_pass;
-    uint64_t begun;                         /* minibatches of the rollout that were begun */
-    uint64_t known;                         /* updates whose results the host has */
-    bool stopped;                           /* by kl, or by a rollback */
-    struct rm_phase_clock *clock;           /* of the current call; NULL: not measured */
-    uint64_t made, skipped;                 /* of all rollouts, as far as known */
-    double seen;                            /* samples of the rollout, as far as known */
-    double learning_rate;                   /* of the latest update */
+    uint64_t begun;               /* minibatches of the rollout that were begun */
+    uint64_t known;               /* updates whose results the host has */
+    bool stopped;                 /* by kl, or by a rollback */
+    struct rm_phase_clock *clock; /* of the current call; NULL: not measured */
+    uint64_t made, skipped;       /* updates of all rollouts whose results are known */
+    double seen;                  /* samples of the rollout's updates whose results are known */
+    double learning_rate;         /* of the latest update */
     struct rm_actor_critic_figures figures; /* sums over `samples` */
     double samples;
 
-    /* The first device has the list of all devices, itself included; the others have none. */
+    /* The list of all devices, the first included. Only the first device has the list. */
     uint32_t count;
     struct rm_updates *all[RM_DEVICE_MEMBERS];
     struct rm_rollout_results *results;

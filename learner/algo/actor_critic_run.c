@@ -1,14 +1,14 @@
 /* Runs the updates of a rollout, on the CPU or on devices (actor_critic_private.h), and collects
  * their results.
  *
- * One copy takes a rollout to a device (rollout_rows.h); a rollout of worlds on the device
- * (native_worlds.h) is there already, with its orders. Once a rollout the host scales the rewards
+ * One transfer copies a rollout to a device (rollout_rows.h). A rollout of worlds on the device
+ * (native_worlds.h) is already there, with its orders. Once a rollout the host scales the rewards
  * before the copy, draws the orders of all passes, and writes the normaliser's moments into the
  * parameters.
  *
- * WARM-UP. Before the pieces are recorded, all of them run once on a rollout without samples. That
- * makes no update and moves no running mean; only the recurrent states of the value's own layers
- * change, and are cleared afterwards. */
+ * WARM-UP. Before the pieces are recorded, all of them run once on a rollout without samples. This
+ * run makes no update and moves no running mean. It changes only the recurrent states of the
+ * value's own layers, which are cleared afterwards. */
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/guard.h"
 #include "learner/algo/parallel.h"

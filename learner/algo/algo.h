@@ -1,7 +1,7 @@
 /* algo: a table of the value-based algorithms. All three treat a network's output as quantiles of
- * the return, q(b, action, j): DQN has one, the expectation; QR-DQN has fixed fractions; IQN draws
- * its fractions tau. So all three share the code for the next action, targets and gradients; a row
- * of the table has the differences.
+ * the return, q(b, action, j). DQN has one quantile, the expectation; QR-DQN has fixed fractions;
+ * IQN draws its fractions tau. So all three share the code for the next action, targets and
+ * gradients, and a row of the table has only the differences.
  *
  * Sources: DQN (Mnih 2015), double DQN (van Hasselt 2016, eq. 4), n-step (Hessel 2018), QR-DQN
  * (Dabney 2018a, eq. 10 and algorithm 1), IQN (Dabney 2018b, eq. 3 and algorithm 1).
@@ -26,15 +26,15 @@ struct rm_algo {
     struct rm_value_layout (*layout)(uint32_t actions, uint32_t quantiles);
 };
 
-/* The algorithm's row; NULL if the table has none. */
+/* The row of an algorithm; NULL if the table has none. */
 const struct rm_algo *rm_algo_of(enum rm_algorithm name);
 
 /* QR-DQN: tau_i = (2i + 1) / 2n, i = 0 .. n-1, for each row: tau is (batch, n). */
 void rm_algo_midpoints(uint32_t batch, uint32_t n, float *tau);
 
-/* argmax over legal actions of the mean over quantiles, the first of equals. mask (batch, actions)
- * or NULL. If a row has no legal action, all its actions count as legal: only the end of an episode
- * has such rows, and its value is not used. */
+/* action[b] = argmax over legal actions of the mean over quantiles; the first of equal ones. mask
+ * (batch, actions) or NULL. If a row has no legal action, all its actions count as legal: only the
+ * end of an episode has such rows, and its value is not used. */
 void rm_algo_greedy(const float *q, const struct rm_value_layout *layout, uint32_t batch,
                     const uint8_t *mask, int32_t *action);
 

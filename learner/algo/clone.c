@@ -1,8 +1,8 @@
-/* clone: updates of behaviour cloning: the policy is made as likely as it can be to do what was
- * recorded (Pomerleau 1991). Loss over N samples: -1/N sum ln pi(a | s), the cross-entropy of
- * discrete actions, the negative log-likelihood of real ones. That is the plain policy gradient of
- * policy_loss.h with all advantages 1. The network is that of ppo; its value is not trained. On the
- * CPU alone. */
+/* clone: updates of behaviour cloning, which maximise the likelihood of the recorded actions
+ * (Pomerleau 1991). Loss over N samples: -1/N sum ln pi(a | s), the cross-entropy of discrete
+ * actions or the negative log-likelihood of real ones. This is the plain policy gradient of
+ * policy_loss.h with all advantages 1. The network has the form of ppo's; its value is not trained.
+ * Only on the CPU. */
 #include "learner/algo/updates.h"
 
 #include "learner/net/reals.h"

@@ -1,5 +1,5 @@
-/* finite: debug.check_finite. Logs the first number of an update that is not finite: its tensor or
- * layer, and its row. Switched off, it costs one test of a word per update. */
+/* finite: debug.check_finite. Finds the first number of an update that is not finite, and logs its
+ * tensor or layer and its row. When switched off, costs one test of a word per update. */
 #ifndef RM_LEARNER_ALGO_FINITE_H
 #define RM_LEARNER_ALGO_FINITE_H
 

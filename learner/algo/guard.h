@@ -33,9 +33,9 @@ int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experim
                     struct rm_error *error);
 void rm_guard_destroy(struct rm_guard *guard);
 
-/* Declare the memory of a rollback: arenas in the backend's memory, plain data in the host's, an
- * optimizer's moments and steps. At most RM_GUARD_PARTS in all; an optimizer counts as at most 4.
- */
+/* Declare memory that a rollback restores: arenas in the backend's memory, plain data in host
+ * memory, the moments and steps of an optimizer. At most RM_GUARD_PARTS in total; an optimizer
+ * counts as at most 4. */
 #define RM_GUARD_PARTS 32
 void rm_guard_floats(struct rm_guard *guard, float *arena, size_t floats);
 void rm_guard_bytes(struct rm_guard *guard, void *data, size_t bytes);
@@ -44,14 +44,15 @@ void rm_guard_optimizer(struct rm_guard *guard, struct rm_optimizer *optimizer);
 /* Call after all declarations, once the memory has its first values. */
 int rm_guard_ready(struct rm_guard *guard, struct rm_error *error);
 
-/* Discards all copies, because the declared memory was replaced (by a predecessor's weights). */
+/* Discards all copies. Call after the declared memory was replaced, for example by a predecessor's
+ * weights. */
 void rm_guard_renew(struct rm_guard *guard);
 
 enum rm_guard_verdict {
     RM_GUARD_GOOD = 0,
     RM_GUARD_SKIPPED, /* the update changed nothing */
-    RM_GUARD_BACK,    /* rolled back: networks need rm_net_prepare(), and derived data must be
-                       * recomputed */
+    RM_GUARD_BACK,    /* rolled back: call rm_net_prepare() for the networks, and recompute derived
+                         data */
 };
 
 /* The guard's counts, for checkpoints (shm/base/state.h). After loading, the loaded numbers replace
@@ -64,10 +65,12 @@ void rm_guard_state(struct rm_guard *guard, struct rm_state *state);
 int rm_guard_judge(struct rm_guard *guard, bool finite, double loss, double grad_norm,
                    uint64_t updates, struct rm_error *error);
 
-/* The same for updates of a device, whose results arrive while later updates are in progress. */
+/* rm_guard_judge_late() does the same for updates on a device, whose results arrive while later
+ * updates are in progress. */
 struct rm_guard_report {
     uint64_t made, skipped;  /* since the previous report */
-    uint64_t skipped_in_row; /* at its end; if too many, no update may be in progress */
+    uint64_t skipped_in_row; /* consecutive skipped updates at the end of the report. If they reach
+                                debug.finite_patience, no update may be in progress */
     uint64_t through;        /* number of its last update; skipped updates count */
     uint64_t launched;       /* number of the last update begun; skipped updates count */
     uint64_t updates;        /* finite updates so far */

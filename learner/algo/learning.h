@@ -1,7 +1,7 @@
-/* learning: the targets and losses of a backend. With the operations of networks
- * (learner/backend/backend.h) and of the optimizer (optimizer.h) they are all that an update needs.
- * On the CPU an operation is complete when it returns; on a device it is put on the COMPUTE stream.
- */
+/* learning: returns a backend's operations for targets and losses. With the operations of networks
+ * (learner/backend/backend.h) and of the optimizer (optimizer.h) they are all operations that an
+ * update needs. On the CPU an operation is complete when it returns; on a device it is put on the
+ * COMPUTE stream. */
 #ifndef RM_LEARNER_ALGO_LEARNING_H
 #define RM_LEARNER_ALGO_LEARNING_H
 

@@ -1,13 +1,13 @@
-/* loss: targets and losses of the value-based algorithms on the CPU: its rm_value_ops. */
+/* loss: targets and losses of the value-based algorithms on the CPU, as the CPU's rm_value_ops. */
 #ifndef RM_LEARNER_ALGO_LOSS_H
 #define RM_LEARNER_ALGO_LOSS_H
 
 #include "learner/algo/algo.h"
 
-/* These rows' part of the mean loss of the batch, by in->kind. Ignores in->d_q. d_q has the layout
- * and size of the network's output; the function writes the entries of the actions taken, adds the
- * gradient of CQL's penalty (rm_cql()) to all, if there is one, and the caller has zeroed the
- * others.
+/* Returns the part of the batch's mean loss that comes from these rows, by in->kind. Ignores
+ * in->d_q. d_q has the layout and size of the network's output. The caller has zeroed d_q; the
+ * function writes the entries of the actions taken and, with CQL, adds the gradient of the penalty
+ * (rm_cql()) to all entries.
  *
  * Huber loss with threshold kappa of y - q(s, a): u^2 / 2 where |u| <= kappa, else
  * kappa (|u| - kappa / 2). One quantile, one target.

@@ -1,6 +1,6 @@
 /* minibatch: the samples of a rollout, shuffled for every pass. A pass is cut into minibatches by
- * rm_passes_part() (learner/backend/policy_ops.h). The order is a function of (seed, policy, pass
- * number) and of the samples.
+ * rm_passes_part() (learner/backend/policy_ops.h). The order depends only on (seed, policy, pass
+ * number) and on the samples.
  *
  * Belongs to one thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_MINIBATCH_H
@@ -36,7 +36,8 @@ uint32_t rm_minibatches_most(const struct rm_minibatches *m);
 /* Begins a rollout with these samples. */
 void rm_minibatches_begin(struct rm_minibatches *m, const uint32_t *row, uint32_t samples);
 
-/* Permutes the previous order before a pass, uniformly except for 2^-32 of a position. */
+/* Permutes the previous order. Call before each pass. The permutation is uniform, except that a
+ * position's probability may differ by 2^-32. */
 void rm_minibatches_shuffle(struct rm_minibatches *m, uint64_t pass);
 
 #endif

@@ -1,7 +1,8 @@
 /* moments: count, mean and sum of squared deviations of numbers that come in batches. Batches are
  * merged as in Chan, Golub and LeVeque (1979, "Updating formulae and a pairwise algorithm for
- * computing sample variances"), which loses no digits, however many numbers there are. In double,
- * in the order given: the same sequence of calls gives the same bits. Plain data. */
+ * computing sample variances"); this loses no digits, however many numbers there are. All sums are
+ * in double and in the order given, so the same sequence of calls gives the same bits. Plain
+ * data. */
 #ifndef RM_LEARNER_ALGO_MOMENTS_H
 #define RM_LEARNER_ALGO_MOMENTS_H
 
@@ -12,10 +13,10 @@ struct rm_moments {
     double m2; /* sum of (x - mean)^2 */
 };
 
-/* Of n numbers, in two passes; n = 0 gives zeros. */
+/* The moments of n numbers, in two passes; n = 0 gives zeros. */
 struct rm_moments rm_moments_of(const float *x, size_t n);
 
-/* Of the numbers of both. */
+/* The moments of the numbers of both. */
 struct rm_moments rm_moments_merge(struct rm_moments a, struct rm_moments b);
 
 /* m2 / count; 0 without numbers. */

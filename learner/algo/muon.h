@@ -1,5 +1,5 @@
-/* muon: a step for one weight matrix along its orthogonalised momentum (Jordan 2024, "Muon: An
- * optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon):
+/* muon: moves one weight matrix along its orthogonalised momentum (Jordan 2024, "Muon: An optimizer
+ * for hidden layers in neural networks", kellerjordan.github.io/posts/muon):
  *
  *   M <- mu M + (1 - mu) G            momentum
  *   U  = mu M + (1 - mu) G            Nesterov's look ahead
@@ -43,7 +43,7 @@ struct rm_muon_step {
 void rm_muon_apply(struct rm_muon *muon, const struct rm_muon_step *step, uint32_t rows,
                    uint32_t columns, const float *grads, float *w, float *m);
 
-/* The iteration alone, on muon->x (rows, columns), for devices, which do the rest themselves. */
+/* Only the iteration, on muon->x (rows, columns), for devices, which have kernels for the rest. */
 void rm_muon_orthogonalise(struct rm_muon *muon, uint32_t rows, uint32_t columns);
 float rm_muon_reach(uint32_t rows, uint32_t columns); /* 0.2 sqrt(max(rows, columns)) */
 

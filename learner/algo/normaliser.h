@@ -1,12 +1,12 @@
 /* normaliser: running mean and deviation of a network's inputs (network.normalize_observations).
- * The arena has them as two vectors, mean and 1 / deviation, so actors receive them with the
- * weights. The normaliser counts, and writes the vectors.
+ * The arena has two vectors, mean and 1 / deviation, so actors receive them with the weights. The
+ * normaliser computes the moments and writes the vectors.
  *
- * A learner adds the rows of a rollout or batch, and writes after its updates and before it
- * publishes, so that actors act with the vectors that the learner trained with. Rows are merged in
- * the order given, in blocks of a fixed size (moments.h), so that the result depends on nothing
- * else. A block with a number that is not finite is ignored, because it would spoil all later
- * moments.
+ * A learner adds the rows of a rollout or batch. It writes the vectors after its updates and before
+ * it publishes, so that actors use the same vectors as the learner's next updates. Rows are merged
+ * in the order given, in blocks of a fixed size (moments.h), so the result depends only on the rows
+ * and their order. A block with a number that is not finite is ignored, because it would make all
+ * later moments not finite.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_NORMALISER_H
@@ -35,7 +35,7 @@ int rm_normaliser_create(struct rm_normaliser *normaliser, struct rm_backend *ba
                          uint32_t inputs, size_t mean_at, size_t scale_at, struct rm_error *error);
 void rm_normaliser_destroy(struct rm_normaliser *normaliser);
 
-/* x (rows, inputs), host memory, before normalising. */
+/* Adds rows to the moments. x: (rows, inputs), host memory, before normalisation. */
 void rm_normaliser_add(struct rm_normaliser *normaliser, const float *x, size_t rows);
 
 /* Writes mean and 1 / sqrt(variance + 1e-8) into the arena (the backend's memory); call

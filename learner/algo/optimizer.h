@@ -7,16 +7,17 @@
  *   muon     Jordan 2024: matrices move along their orthogonalised momentum (muon.h), the rest by
  *            AdamW without decay
  *
- * With optimizer.sparse Adam and AdamW leave rows of tables (RM_TENSOR_TABLE) whose gradient is 0
- * as they are, with their moments; bias is corrected by the steps of all.
+ * With optimizer.sparse Adam and AdamW do not change rows of tables (RM_TENSOR_TABLE) whose
+ * gradient is 0, nor the moments of these rows. The correction of bias uses the number of all
+ * steps.
  *
  * Tensors that are not trained (RM_TENSOR_TRAINED) do not change and do not count in the norm. With
  * optimizer.clip_apart the state value's own parameters and the others are clipped by separate
  * norms; the returned norm and scale are those of all parameters.
  *
- * A step has two passes: the first computes the gradient's norm, and so whether it is finite and
- * how much it is clipped; the second moves parameters and moments. Belongs to one thread; nothing
- * is allocated after create. */
+ * A step has two passes. The first computes the gradient's norm, which decides whether the update
+ * is skipped and how much the gradient is clipped. The second moves parameters and moments. Belongs
+ * to one thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_OPTIMIZER_H
 #define RM_LEARNER_ALGO_OPTIMIZER_H
 
@@ -48,8 +49,8 @@ int rm_optimizer_create_joint(struct rm_optimizer **optimizer, struct rm_backend
                               struct rm_error *error);
 void rm_optimizer_destroy(struct rm_optimizer *optimizer);
 
-/* Sets numbers that may change during a run; initially the experiment's. Schedules start from the
- * rate; grad_clip 0: no clipping. */
+/* Sets the learning rate, which schedules multiply, and the bound of the gradient's norm (0: no
+ * clipping). Initially both are the experiment's. */
 void rm_optimizer_set(struct rm_optimizer *optimizer, double learning_rate, double grad_clip);
 
 /* The norm of the trained part of the gradient. */
@@ -58,10 +59,10 @@ double rm_optimizer_norm(struct rm_optimizer *optimizer, const float *grads);
 /* The scheduled learning rate of this update. */
 double rm_optimizer_rate(const struct rm_optimizer *optimizer, uint64_t update, double progress);
 
-/* A step, both passes, as an operation of the backend. The optimizer owns the figures; the loss has
- * written its numbers there, and the step writes the update's result there. All pointers are to the
- * backend's memory. On a device the step is put on the COMPUTE stream, captured or run, and the
- * count of steps is in device memory too. */
+/* A step, both passes, as an operation of the backend. The optimizer owns the figures. The loss has
+ * written its numbers to the figures, and the step writes the update's result there. All pointers
+ * are to the backend's memory. On a device the step is put on the COMPUTE stream, captured or run,
+ * and the count of steps is in device memory too. */
 struct rm_optimizer_put {
     float *params;
     const float *grads;
@@ -100,10 +101,10 @@ size_t rm_optimizer_arenas(const struct rm_optimizer *optimizer,
                            struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS]);
 uint64_t rm_optimizer_steps(const struct rm_optimizer *optimizer);
 
-/* After the arenas were filled from a checkpoint. */
+/* Call after the arenas were filled from a checkpoint. */
 void rm_optimizer_resume(struct rm_optimizer *optimizer, uint64_t steps);
 
-/* Back to the initial state, except for numbers that were set. */
+/* Resets the optimizer to its initial state, except for the numbers of rm_optimizer_set(). */
 void rm_optimizer_reset(struct rm_optimizer *optimizer);
 
 #endif

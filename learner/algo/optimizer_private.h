@@ -11,7 +11,7 @@
  * RM_DEVICE_CHUNK, parts of them. */
 struct rm_optimizer_range {
     size_t at, n;
-    uint32_t rows, columns; /* of a single matrix; 0 otherwise */
+    uint32_t rows, columns; /* shape of a single matrix; else 0 */
     uint32_t piece;         /* floats of a piece; 0: it is moved as a whole */
     uint32_t first_piece;   /* of this range in `touched` */
     bool decayed;
@@ -39,7 +39,8 @@ struct rm_optimizer {
     float *m, *v;  /* (count); NULL: the kind has none */
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
-    bool *touched; /* [pieces]: has a gradient, by the last rm_optimizer_norm(); NULL: no pieces */
+    bool *touched; /* [pieces]: does the piece have a gradient, in the last rm_optimizer_norm()?
+                      NULL: there are no pieces */
     struct rm_muon muon;
     struct rm_update_figures *figures; /* the backend's memory */
     struct rm_optimizer_device device; /* zeros on the CPU */

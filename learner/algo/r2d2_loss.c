@@ -1,5 +1,6 @@
 /* Targets and loss of R2D2 over sequences (Kapturowski 2019, "Recurrent experience replay in
- * distributed reinforcement learning", 2.3 and appendix) on the CPU: its rm_sequence_ops. */
+ * distributed reinforcement learning", 2.3 and appendix) on the CPU, as the CPU's
+ * rm_sequence_ops. */
 #include "learner/algo/learning.h"
 
 #include <math.h>

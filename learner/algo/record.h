@@ -1,15 +1,16 @@
-/* record: runs a staged update once to warm up, then captures it for each slot of the staging; of
- * one trainer, or of all replicas of an agent. In the first run libraries choose kernels, load them
- * and connect devices, which cannot be captured. The first run is stopped (rm_update_figures), so
- * it trains nothing.
+/* record: captures a staged update for each slot of the staging, for one trainer or for all
+ * replicas of a policy. Before that the update runs once to warm up, because libraries choose and
+ * load kernels and connect devices in their first run, which cannot be captured. The warm-up has
+ * `stop` set (rm_update_figures), so it trains nothing.
  *
- * An update is put on the device in two halves, between which replicas average. */
+ * An update is put on the device in two halves. Between the halves, replicas average their
+ * results. */
 #ifndef RM_LEARNER_ALGO_RECORD_H
 #define RM_LEARNER_ALGO_RECORD_H
 
 #include "learner/algo/updates.h"
 
-/* `graphs` false: only warms up. Several trainers are of one kind, on joined backends. */
+/* `graphs` false: only warms up. Several trainers must be of one kind, on joined backends. */
 int rm_record(struct rm_updates *const *all, uint32_t count, bool graphs, struct rm_error *error);
 
 /* Records a graph for each trainer while put() puts part `part` on all of them. The caller destroys

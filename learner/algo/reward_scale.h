@@ -1,7 +1,7 @@
-/* reward_scale: rewards divided by the running deviation of the discounted return
- * (algorithm.normalize_rewards), so that losses have one scale, whatever the world's rewards are.
- * As in the PPO of Dhariwal et al. (2017, OpenAI baselines; detail 36 of the ICLR blog track 2022):
- * every lane keeps
+/* reward_scale: divides rewards by the running deviation of the discounted return
+ * (algorithm.normalize_rewards), so that losses have the same scale in every world. As in the PPO
+ * of Dhariwal et al. (2017, OpenAI baselines; detail 36 of the ICLR blog track 2022): every lane
+ * keeps
  *
  *   R <- gamma R + r,  and starts at 0 again after an episode's end,
  *
@@ -47,8 +47,7 @@ void rm_reward_scale_destroy(struct rm_reward_scale *scale);
  * not finite does not count in the variance. */
 void rm_reward_scale_add(struct rm_reward_scale *scale, const float *rewards, const uint8_t *lanes);
 
-/* Continues from the predecessor's divisor on the board, which counts as that of `count` rewards.
- */
+/* Continues from the predecessor's divisor on the board, as if it came from `count` rewards. */
 void rm_reward_scale_resume(struct rm_reward_scale *scale, double divisor, double count);
 
 /* The divisor of rewards; 1 before the first reward. */

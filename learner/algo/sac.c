@@ -3,9 +3,9 @@
  * a target network. All gradients of an update are taken at the same parameters; then everything
  * moves at once.
  *
- * Critics of real actions are given the action, and have one value. The policy's loss goes back
- * through both of them to its draw; what such a pass leaves in the critics' gradients is replaced
- * by their own, which are made after it. */
+ * Critics of real actions take the action as an input and have one output. The gradient of the
+ * policy's loss goes back through both critics to the drawn action. Such a pass overwrites the
+ * critics' gradients, so the gradients of the critics' own loss are computed after it. */
 #include "learner/algo/updates.h"
 
 #include <math.h>

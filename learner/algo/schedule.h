@@ -1,6 +1,6 @@
-/* schedule: the learning rate over a run, as a factor of optimizer.learning_rate. A pure function
- * of the configuration, the update's number and the run's progress, so that a successor continues
- * with its predecessor's rate. */
+/* schedule: the learning rate over a run, as a factor of optimizer.learning_rate. The factor
+ * depends only on the configuration, the update's number and the run's progress, so a restarted
+ * learner continues with its predecessor's rate. */
 #ifndef RM_LEARNER_ALGO_SCHEDULE_H
 #define RM_LEARNER_ALGO_SCHEDULE_H
 

@@ -1,6 +1,6 @@
 /* staging: copies batches to a device and results back, for up to RM_TRAINER_DEPTH updates at a
- * time. A slot is a block of pinned memory with the batch and the update's knobs. One copy on the
- * IN stream takes it to a block of device memory while earlier updates compute; figures and errors
+ * time. A slot is a block of pinned memory with the batch and the update's knobs. One transfer on
+ * the IN stream copies the block to device memory while earlier updates compute. Figures and errors
  * of samples return on the OUT stream.
  *
  * A slot's life: rm_staging_wait() waits for the slot's previous update; the caller draws the batch
@@ -30,8 +30,8 @@ struct rm_staging_slot {
     struct rm_device_graph *graph; /* the caller's, destroyed with the slot; NULL: none */
     uint64_t number;               /* the update's number, */
     double learning_rate;          /* and its learning rate, set by the caller */
-    bool has_figures;              /* `figures` are, or will be, those of this update */
-    bool learnable;                /* the errors have arrived and the caller has not read them */
+    bool has_figures;              /* `figures` has this update's figures, or will have them */
+    bool learnable;                /* the errors have arrived, and the caller has not read them */
     /* Private. */
     bool sent;
     uint8_t *pinned, *block; /* to the device: the host's block, the device's */

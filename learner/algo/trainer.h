@@ -1,6 +1,6 @@
 /* trainer: one policy's networks, target networks and optimizer state, and the update that moves
  * them with batches from replay. An algorithm is a struct rm_update_ops (updates.h): dqn.c (dqn,
- * qr-dqn, iqn), sac.c, r2d2.c. Replay depends on none of them.
+ * qr-dqn, iqn), sac.c, r2d2.c, clone.c. The code for replay depends on no algorithm.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -35,9 +35,9 @@ struct rm_trainer_spec {
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
     const char *name;          /* the policy's, for the log; outlives the trainer */
     uint64_t updates;          /* made by predecessors, whose parameters load() will set */
-    uint64_t rows;             /* of the moments of inputs in these parameters, beside those that
-                                  the updates learned from */
-    bool masks;                /* batches come with legal actions */
+    uint64_t rows; /* rows in these parameters' moments of inputs, besides those that the updates
+                      learned from */
+    bool masks;    /* batches have the legal actions */
     const struct rm_device_sampler *draw; /* the device draws with it; outlives the trainer; NULL:
                                              the host draws */
     /* One agent on several devices (parallel.h): each batch is cut into `replicas` parts, and this
@@ -50,7 +50,7 @@ struct rm_trainer_spec {
     const struct rm_rollout *const *others;
 };
 
-/* Numbers that may change while running; from the experiment at first. */
+/* Numbers that may change during a run; initially the experiment's. */
 struct rm_trainer_settings {
     double learning_rate, grad_clip, target_tau;
     uint32_t report;            /* late results: updates between reports; 0 counts as 1 */
@@ -66,7 +66,7 @@ struct rm_trainer_result {
 };
 
 /* LATE RESULTS. On a device an update continues after rm_trainer_update() has returned, and up to
- * RM_TRAINER_DEPTH updates are in progress at a time. Reports have their results: means over the
+ * RM_TRAINER_DEPTH updates are in progress at a time. Reports have the results: means over the
  * updates made since the previous report. Errors of samples arrive batch by batch. The time of a
  * report depends on the number of updates alone, not on the device's speed. */
 #define RM_TRAINER_DEPTH 3
@@ -115,7 +115,7 @@ bool rm_trainer_is_late(const struct rm_trainer *trainer);
 
 /* The batch for the next update, in memory that the device reads: drawing into it saves a copy. If
  * RM_TRAINER_DEPTH updates are in progress, waits for the first of them. Call rm_trainer_learned()
- * before drawing into it. */
+ * before you draw into the batch. */
 struct rm_batch *rm_trainer_batch(struct rm_trainer *trainer);
 
 /* The next trained batch, in the order of updates, with its errors in batch->error; NULL if there
@@ -126,8 +126,8 @@ struct rm_batch *rm_trainer_learned(struct rm_trainer *trainer);
  * report includes them. */
 bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
 
-/* Number of updates made since create, in device memory: copied after the parameters, it is the
- * number of updates in that copy. */
+/* Number of updates made since create, in device memory. A copy of this number that follows a copy
+ * of the parameters is the number of updates in these parameters. */
 const uint64_t *rm_trainer_made(const struct rm_trainer *trainer);
 
 /* The first half of an update: loss and gradient of the batch. Changes nothing. */

@@ -1,9 +1,9 @@
-/* updates: trainers whose update is two calls, put the gradient and put the step, which call
- * operations that every backend has (backend.h, learning.h, optimizer.h). An algorithm is a struct
- * rm_update_ops. Its own state begins with a struct rm_updates, which has the networks, target
- * networks, the optimizer and everything else that all algorithms need.
+/* updates: trainers whose update is two calls: put the gradient, put the step. Both call operations
+ * that every backend has (backend.h, learning.h, optimizer.h). An algorithm is a struct
+ * rm_update_ops. The struct with an algorithm's state begins with a struct rm_updates, which has
+ * the networks, target networks, the optimizer and everything else that all algorithms need.
  *
- * The backend runs the updates, hidden from the algorithms:
+ * One of two files runs the updates; algorithms do not depend on which:
  *
  *   updates_at_once.c   on the CPU an update is complete when the call returns; it reads the batch
  *                       where the sampler wrote it
@@ -41,15 +41,15 @@ struct rm_update_ops {
     uint32_t
         critics; /* value networks beside the policy's; if any, they have the target networks */
 
-    /* Sizes, checks and buffers (rm_updates_alloc), once the network is compiled; sets `rows`,
-     * `quantiles`, `target_quantiles` and `observations`. */
+    /* Called once the network is compiled. Makes checks, allocates buffers (rm_updates_alloc), and
+     * sets `rows`, `quantiles`, `target_quantiles` and `observations`. */
     int (*open)(struct rm_updates *updates, const struct rm_trainer_spec *spec,
                 struct rm_error *error);
     /* Loss and gradient, to `figures` and `grads`. Ends with rm_updates_learn() or
      * rm_updates_backward(). */
     void (*put_gradient)(struct rm_updates *updates, const struct rm_update *update);
     /* Both may be NULL. put_step moves the algorithm's own state after the optimizer's step, unless
-     * the figures say that the update is skipped; reset initialises that state. */
+     * the update is skipped (`figures`); reset initialises the algorithm's own state. */
     void (*put_step)(struct rm_updates *updates, const struct rm_update *update);
     void (*reset)(struct rm_updates *updates);
     double (*flops)(const struct rm_updates *updates); /* of one update */
@@ -70,7 +70,7 @@ struct rm_updates {
     const struct rm_experiment *experiment;
     struct rm_backend *backend;
     uint32_t policy;
-    uint32_t replica, replicas; /* parts of a batch, as in struct rm_trainer_spec; at least 1 */
+    uint32_t replica, replicas; /* as in struct rm_trainer_spec; replicas is at least 1 */
     struct rm_trainer_settings settings;
     double progress; /* the run's */
 
@@ -144,7 +144,7 @@ int rm_updates_create(struct rm_updates **updates, const struct rm_update_ops *o
                       const struct rm_trainer_spec *spec, struct rm_error *error);
 void rm_updates_destroy(struct rm_updates *updates);
 
-/* Arrays of batches beside those of every batch. */
+/* The arrays of this algorithm's batches that other algorithms' batches lack. */
 struct rm_batch_extras rm_updates_extras(const struct rm_trainer_spec *spec,
                                          const struct rm_update_ops *ops);
 
@@ -166,7 +166,7 @@ void rm_updates_prepare(struct rm_updates *updates, bool online, bool target);
  * to the moments, then moves the target network. */
 void rm_updates_add_moments(struct rm_updates *updates, const struct rm_batch *batch, double part);
 
-/* The result of the update after which the figures were copied; grad_norm says whether it is
+/* The result of an update from the copied figures. grad_norm decides whether the update is
  * skipped. */
 struct rm_trainer_result rm_updates_result(const struct rm_update_figures *figures,
                                            double grad_norm);

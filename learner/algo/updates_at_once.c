@@ -1,4 +1,4 @@
-/* Updates on the CPU: complete when the call returns. */
+/* Runs updates on the CPU, where an update is complete when the call returns. */
 #include "learner/algo/updates.h"
 
 /* Sets the knobs of update `number` and puts its gradient. */

@@ -1,9 +1,9 @@
 /* updates_staged: runs updates.h on a device. Batches are copied to the device while earlier
  * updates compute; an update is one launch; its result is late (trainer.h).
  *
- * Two settings make the host wait for every update: with network.normalize_observations the host
- * computes the moments, which omit skipped batches; debug.check_finite searches the numbers between
- * gradient and step, which is not captured. */
+ * Two settings make the host wait for every update. With network.normalize_observations the host
+ * computes the moments, without the batches of skipped updates. With debug.check_finite the host
+ * searches the numbers between gradient and step, and the update is not captured. */
 #ifndef RM_LEARNER_ALGO_UPDATES_STAGED_H
 #define RM_LEARNER_ALGO_UPDATES_STAGED_H
 
@@ -34,7 +34,7 @@ struct rm_staged_updates {
 void rm_staged_put_gradient(struct rm_updates *updates, uint32_t slot);
 void rm_staged_put_step(struct rm_updates *updates, uint32_t slot);
 
-/* Waits for the gradient; its norm is not clipped. */
+/* Waits for the gradient and returns the result; the norm is the one before clipping. */
 struct rm_trainer_result rm_staged_gradient_result(struct rm_updates *updates);
 
 #endif

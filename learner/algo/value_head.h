@@ -1,5 +1,5 @@
-/* value_head: the value v = mean + deviation * z of the network's output z. Plain and PopArt have
- * one interface; an update does not distinguish them.
+/* value_head: computes the value v = mean + deviation * z from the network's output z. A plain head
+ * and PopArt have the same interface, so updates do not distinguish them.
  *
  * Plain: mean 0 and deviation 1, always.
  *
@@ -10,10 +10,10 @@
  *   sigma' = sqrt(nu' - mu'^2), within [1e-4, 1e6]                              (eq. 6)
  *   w' = w sigma / sigma'                 b' = (sigma b + mu - mu') / sigma'    (proposition 1)
  *
- * so that a state's value does not change when the scale of its targets does. beta
- * of the k-th update is max(1 / k, algorithm.popart_beta). With algorithm.popart_deviation
- * "averaged" the deviation is that of the Goodhart grid's original instead: sigma'^2 = (1 - beta)
- * sigma^2 + beta s^2, s^2 the unbiased variance of the batch, s at least 1e-4.
+ * so that a state's value does not change when the scale of its targets does. beta of the k-th
+ * update is max(1 / k, algorithm.popart_beta). algorithm.popart_deviation "averaged" selects the
+ * deviation of the Goodhart grid's original: sigma'^2 = (1 - beta) sigma^2 + beta s^2, where s^2 is
+ * the unbiased variance of the batch and s is at least 1e-4.
  *
  * Belongs to one learner's thread; nothing is allocated after create. */
 #ifndef RM_LEARNER_ALGO_VALUE_HEAD_H
@@ -43,9 +43,9 @@ void rm_value_head_create(struct rm_value_head *head, const struct rm_experiment
 struct rm_value_head_step rm_value_head_step(const struct rm_value_head *head,
                                              struct rm_value_head_state *state, float *params);
 
-/* The CPU's: follows returns with these moments, and changes the head's weights and bias so that
- * values stay the same. Once per rollout, before the gradient steps. Returns false, and changes
- * nothing, if there are no returns or some are not finite. */
+/* The step on the CPU: moves mean and deviation towards returns with these moments, and changes the
+ * head's weights and bias so that values stay the same. Call once per rollout, before the gradient
+ * steps. Returns false, and changes nothing, if there are no returns or a return is not finite. */
 bool rm_value_head_follow(struct rm_backend *cpu, const struct rm_value_head_step *step,
                           struct rm_moments returns);
 

@@ -1,4 +1,4 @@
-/* Backward passes, all rows at once: each step in turn, the last first. */
+/* Backward passes over all rows at once, from the last step to the first. */
 #include "learner/net/parts.h"
 
 struct back {

@@ -21,13 +21,14 @@ struct rm_categorical {
     uint32_t actions; /* logits of a row: the sum over its choices */
     uint32_t choices; /* 0: real numbers alone */
     uint32_t choice_actions[RM_CHOICES_MAX];
-    uint32_t words; /* of an action's row: the choices, then real numbers */
+    uint32_t words; /* words of an action: the choices, then real numbers */
 };
 
 struct rm_categorical rm_categorical_of(const struct rm_net_shape *shape);
 
-/* The random words of `n` rows' draws at `step`, (choices, n): word c of lane l is the l-th of the
- * stream (seed, RM_STREAM_ACT, c, step), so it depends on seed, lane, step and choice only. */
+/* Writes the random words for draws of `n` rows at `step`, (choices, n). Word c of lane l is word l
+ * of the stream (seed, RM_STREAM_ACT, c, step), so it depends only on seed, lane, step and
+ * choice. */
 void rm_categorical_words(const struct rm_categorical *c, uint64_t seed, uint64_t step,
                           const uint32_t *lane, uint32_t n, uint32_t *word);
 
@@ -41,11 +42,11 @@ void rm_categorical_draw(const struct rm_categorical *c, const float *logits, si
                          const uint8_t *mask, uint32_t n, const uint32_t *word, int32_t *action,
                          float *logp);
 
-/* The most probable legal action of every choice, the first of equals. */
+/* Writes the most probable legal action of every choice; of equally probable ones the first. */
 void rm_categorical_greedy(const struct rm_categorical *c, const float *logits, size_t stride,
                            const uint8_t *mask, uint32_t n, int32_t *action);
 
-/* log-probabilities (n) of given actions (n, words). */
+/* Writes the log-probabilities (n) of given actions (n, words), of all choices together. */
 void rm_categorical_logp(const struct rm_categorical *c, const float *logits, size_t stride,
                          const uint8_t *mask, uint32_t n, const int32_t *action, float *logp);
 

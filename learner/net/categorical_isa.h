@@ -1,5 +1,5 @@
-/* categorical_isa: softmax over sixteen rows side by side, written so that it vectorises across the
- * rows for any number of actions. For *.isa.c files only. */
+/* categorical_isa: softmax over sixteen rows side by side. The compiler vectorises the loops across
+ * the rows, for any number of actions. For *.isa.c files only. */
 #ifndef RM_LEARNER_NET_CATEGORICAL_ISA_H
 #define RM_LEARNER_NET_CATEGORICAL_ISA_H
 
@@ -18,7 +18,7 @@
  * For choices with more actions they are computed again at each use. */
 #define BLOCK_ACTIONS 16u
 
-/* One choice of a block of rows. A block with fewer rows repeats its last. */
+/* One choice of a block of rows. A block with fewer rows repeats its last row. */
 struct block {
     const float *logits[BLOCK_ROWS]; /* of each row, this choice's first */
     const uint8_t *mask[BLOCK_ROWS]; /* likewise; mask[0] NULL: all are legal */

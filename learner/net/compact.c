@@ -1,5 +1,6 @@
-/* Chooses results that are compact images (backend.h), between convolutions and before the linear
- * layer after them: half the bytes, in the order in which a device reads them. */
+/* Chooses the results that are stored as compact images (backend.h): between convolutions, and
+ * before the linear layer after them. Compact images have half the bytes, in the order in which a
+ * device reads them. */
 #include "learner/net/parts.h"
 
 /* The only needed step that reads `index`; NULL if there is none, if there are several, or if it

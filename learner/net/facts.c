@@ -1,4 +1,4 @@
-/* Queries about a compiled network. */
+/* Answers queries about a compiled network: sizes, tensors, operations. */
 #include "learner/net/parts.h"
 
 size_t rm_net_param_count(const struct rm_net *net)

@@ -1,11 +1,10 @@
 /* features: converts a world's compact observations to the inputs of a network: floats, or int32
- * codes for an embedding. Actors and learners use the same functions, so both have the same numbers
- * to the bit.
+ * codes for an embedding. Actors and learners use the same functions, so their numbers are equal to
+ * the bit.
  *
- * An entry of an agent's buffer has one observation or several, one after another. Each becomes
- * words of the network's input, in the same order. `codes` has a bit for every observation: with
- * bit i observation i becomes int32 codes, without it floats (rm_network_codes() of
- * config/traits.h).
+ * An entry of an agent's buffer has one or more observations, one after another. Each observation
+ * becomes words of the network's input, in the same order. In `codes` bit i is set if observation i
+ * becomes int32 codes; otherwise it becomes floats (rm_network_codes() of config/traits.h).
  *
  * A stacked input has `stack` frames of each observation, the oldest first; frames before the first
  * one of an episode are zeros. For a counted observation the counts of all frames come first, in
@@ -21,42 +20,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Number of an agent's observations, at least 1; observation i, without a name if the agent has no
- * list. */
+/* rm_features_observations(): number of an agent's observations, at least 1.
+ * rm_features_observation(): observation i, which has no name if the agent has no list of
+ * observations. */
 uint32_t rm_features_observations(const struct rm_env_agent *agent);
 struct rm_env_observation rm_features_observation(const struct rm_env_agent *agent, uint32_t i);
 
-/* Elements of one observation (the product of its shape). Elements of one item of a counted
- * observation. Bytes of an element; 0 for an unknown dtype. */
+/* rm_observation_elements(): elements of one observation (the product of its shape).
+ * rm_observation_item(): elements of one item of a counted observation. rm_dtype_bytes(): bytes of
+ * an element; 0 for an unknown dtype. */
 uint32_t rm_observation_elements(const struct rm_env_observation *observation);
 uint32_t rm_observation_item(const struct rm_env_observation *observation);
 size_t rm_dtype_bytes(uint32_t dtype);
 
 /* The position of an observation in an entry and in a frame. */
 struct rm_observation_place {
-    size_t at;             /* bytes from the entry to its elements; a count is 4 bytes before */
-    uint32_t words_at;     /* words of a frame before it */
-    uint32_t words, count; /* words of a frame: elements, times channels for decoded CODE8; words of
-                              the count, 1 or 0 */
+    size_t at; /* bytes from the entry to the elements; a count is in the 4 bytes before them */
+    uint32_t words_at;     /* words of a frame before this observation */
+    uint32_t words, count; /* words: elements, times channels for decoded CODE8; count: words of the
+                              count, 1 or 0 */
     bool codes;
 };
 struct rm_observation_place rm_features_place(const struct rm_env_agent *agent, uint32_t codes,
                                               uint32_t i);
 
-/* Number of elements of an observation in an entry: all, or for a counted one as many as the count
- * says, at most all. */
+/* Number of elements that an observation has in an entry: for a counted observation the count, at
+ * most all elements; otherwise all elements. */
 uint32_t rm_observation_there(const struct rm_env_observation *observation,
                               const uint8_t *elements);
 
-/* Bytes of an entry in compact types; number of floats that it becomes. 0 for one observation of an
- * unknown dtype. */
+/* rm_features_bytes(): bytes of an entry in compact types. rm_features_count(): number of floats
+ * that the entry becomes. Both are 0 for one observation of an unknown dtype. */
 size_t rm_features_bytes(const struct rm_env_agent *agent);
 uint32_t rm_features_count(const struct rm_env_agent *agent);
 
 /* Words of one frame: floats, and for observations in `codes` one int32 for each element. */
 uint32_t rm_features_words(const struct rm_env_agent *agent, uint32_t codes);
 
-/* Is an entry equal to the words of its frame, so that it needs no decoding? */
+/* Does an entry have the same bytes as the words of its frame, so that it needs no decoding? */
 bool rm_features_in_place(const struct rm_env_agent *agent, uint32_t codes);
 
 /* obs (rm_features_bytes), aligned for its element types, to out (rm_features_words). Floats:

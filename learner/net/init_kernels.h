@@ -1,7 +1,7 @@
 /* init_kernels: the functions of init.isa.c, one copy for every instruction set. All copies give
  * the same bits: no operation is fused, sums have eight lanes in every copy, and logarithm and
- * cosine consist of basic operations, which IEEE 754 rounds alike on every host. So initial
- * parameters are a function of seed and network alone. */
+ * cosine consist of basic operations, whose rounding IEEE 754 defines. So initial parameters depend
+ * only on seed and network. */
 #ifndef RM_LEARNER_NET_INIT_KERNELS_H
 #define RM_LEARNER_NET_INIT_KERNELS_H
 

@@ -1,7 +1,7 @@
 /* look: searches the results of a workspace's last forward and backward pass for numbers that are
  * not finite, in the order of computation: parameters, inputs, every layer's result from the first
  * to the output, then gradients from the output's back to the first layer's. So the first finding
- * is the origin. For debug.check_finite. */
+ * is where the numbers first became not finite. For debug.check_finite. */
 #ifndef RM_LEARNER_NET_LOOK_H
 #define RM_LEARNER_NET_LOOK_H
 
@@ -18,8 +18,8 @@ struct rm_net_finding {
 };
 
 /* `input` must be the input of the last forward pass of this training workspace. grads (NULL: not
- * searched) has the layout of params. Returns whether anything was found. Allocates only after a
- * finding. */
+ * searched) has the layout of params. Returns whether there was a finding. Allocates memory only
+ * after a finding. */
 bool rm_net_look(const struct rm_net_workspace *workspace, const float *params,
                  const struct rm_net_input *input, const float *grads,
                  struct rm_net_finding *finding);

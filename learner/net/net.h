@@ -1,7 +1,7 @@
 /* net: a network compiled from its configuration into one flat parameter arena and a plan of
  * buffers. Forward and backward, batched, float32, row-major (B, features).
  *
- * The arena: acting needs the first `act_count` floats (moments of inputs, weights, biases); only
+ * The arena: its first `act_count` floats (moments of inputs, weights, biases) suffice to act; only
  * training needs the rest (the state value of an actor-critic network, sigmas of noisy layers). The
  * learner keeps parameters, gradients and Adam moments as arenas of equal layout; the shared
  * weights region holds one; the actor copies the first act_count floats.
@@ -9,9 +9,9 @@
  * A net is immutable and may be shared by threads; a workspace belongs to one thread (its backend
  * may use more inside). No allocation after rm_net_workspace_create().
  *
- * Results do not depend on the batch a row is in, nor on the number of threads: every output
- * element is one chain of fused multiply-adds over k in a fixed order. Tests hold this to the
- * bit. */
+ * The result of a row depends neither on the other rows of the batch nor on the number of threads:
+ * every output element is one chain of fused multiply-adds over k in a fixed order. Tests check
+ * this to the bit. */
 #ifndef RM_LEARNER_NET_NET_H
 #define RM_LEARNER_NET_NET_H
 
@@ -81,14 +81,15 @@ enum rm_net_use {
 int rm_net_workspace_create(struct rm_net_workspace **workspace, const struct rm_net *net,
                             struct rm_backend *backend, uint32_t max_batch, uint32_t max_quantiles,
                             enum rm_net_use use, struct rm_error *error);
-/* Floats of a row of its results: rm_net_outputs(), without the value, or 1. */
+/* Floats in a row of the workspace's results: rm_net_outputs(); without the value for RM_NET_ACT; 1
+ * for RM_NET_VALUE. */
 uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *workspace);
 void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 
-/* Packs the weights again after a change of `params` (the workspace caches packed, transposed or
- * noise-free effective weights). Call it before the first forward and after every change of params;
- * on a device, where an update is captured, inside the capture, so that every update packs. */
+/* Packs the weights of `params`; the workspace keeps packed, transposed or noise-free effective
+ * weights. Call it before the first forward pass and after every change of params. If an update is
+ * captured on a device, call it inside the capture, so that every update packs. */
 void rm_net_prepare(struct rm_net_workspace *workspace, const float *params);
 
 /* The input of a pass; all pointers are to the backend's memory. */
@@ -108,16 +109,16 @@ struct rm_net_input {
     uint64_t dropout_seed, dropout_update;
     uint32_t rows_before; /* for dropout alone: rows of the batch that another device has before
                              these */
-    /* Values of real actions (rm_net_shape.acts): the actions, (batch, acts); and where a backward
-     * pass writes their gradient, NULL: nowhere. `action_only`: gradients of products' weights are
-     * not made. */
+    /* For values of real actions (rm_net_shape.acts): `action` has the actions, (batch, acts). A
+     * backward pass writes their gradient to `d_action`, unless that is NULL. `action_only`: the
+     * pass does not compute gradients of products' weights. */
     const float *action;
     float *d_action;
     bool action_only;
     /* Recurrent networks: rows are (steps, lanes) with batch = steps * lanes. A lane's row of
-     * states has those of all recurrent layers in order (LSTM: h, then c), the value's own last;
-     * where only the policy acts (RM_NET_ACT) those are left out. The two may be the same memory.
-     */
+     * states has the states of all recurrent layers in order (LSTM: h, then c); those of the
+     * value's own layers come last, and RM_NET_ACT omits them. `state` and `next_state` may be the
+     * same memory. */
     uint32_t steps;         /* 0 and 1: one */
     const float *state;     /* (lanes, state_count) before the first step; NULL: zeros */
     float *next_state;      /* (lanes, state_count) after the last step; may be NULL */
@@ -126,7 +127,7 @@ struct rm_net_input {
 
 /* A loss that is a sum over rows. rows() gets the network's outputs of rows [first, first + rows)
  * and writes their gradients. Several threads may call it at the same time for different rows; its
- * results must not depend on the division. Sums are added up in a fixed order. */
+ * results must not depend on the division. The sums of all calls are added up in a fixed order. */
 #define RM_NET_SUMS 8
 struct rm_net_loss {
     void (*rows)(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
@@ -140,8 +141,8 @@ struct rm_net_loss {
 const float *rm_net_forward(struct rm_net_workspace *workspace, const float *params,
                             const struct rm_net_input *input);
 
-/* The same, for the result alone: rm_net_backward() must not follow. May process the rows in tiles
- * in workspaces for training too, with the packed weights of rm_net_learn(). */
+/* The same if only the result is needed: rm_net_backward() must not follow. Also in workspaces for
+ * training it may process the rows in tiles, with the packed weights of rm_net_learn(). */
 const float *rm_net_infer(struct rm_net_workspace *workspace, const float *params,
                           const struct rm_net_input *input);
 
@@ -158,9 +159,9 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   const struct rm_net_input *input, const struct rm_net_loss *loss, float *grads,
                   double sums[RM_NET_SUMS]);
 
-/* For debug.check_finite: whether rm_net_learn() looks at inputs and results while they are in
- * the cache. rm_net_learned_finite(): whether those of its last call were all finite; false where
- * it has not looked since the last question. */
+/* For debug.check_finite. rm_net_watch() sets whether rm_net_learn() checks inputs and results
+ * while they are in the cache. rm_net_learned_finite() returns whether all of them were finite in
+ * the last rm_net_learn(); false if no check was made since the previous question. */
 void rm_net_watch(struct rm_net_workspace *workspace, bool watch);
 bool rm_net_learned_finite(struct rm_net_workspace *workspace);
 
@@ -171,19 +172,19 @@ bool rm_net_learned_finite(struct rm_net_workspace *workspace);
 size_t rm_net_input_mean_at(const struct rm_net *net);
 size_t rm_net_input_scale_at(const struct rm_net *net);
 
-/* The last product of the value: its weights (inputs_of_head) and bias, for PopArt. SIZE_MAX and 0
- * without a state value. */
+/* Offsets of the value's last product, for PopArt: its weights and its bias. Without a state value
+ * the offsets are SIZE_MAX and `weights` is 0. */
 struct rm_net_value_output {
     size_t weight, bias; /* floats into the arena */
     uint32_t weights;
 };
 struct rm_net_value_output rm_net_value_output(const struct rm_net *net);
 
-/* Flags per tensor of what an optimizer may do. */
+/* Flags of a tensor, which say how an optimizer treats it. */
 enum rm_net_tensor_flag {
     RM_TENSOR_TRAINED = 1, /* moved by gradients */
     RM_TENSOR_MATRIX = 2,  /* a weight matrix: decayed, orthogonalised */
-    RM_TENSOR_TABLE = 4,   /* rows that are looked up: an update's gradient has few of them */
+    RM_TENSOR_TABLE = 4,   /* rows are looked up: an update has gradients for few rows */
 };
 
 #endif

@@ -305,9 +305,9 @@ struct rm_step_ops {
 extern const struct rm_step_ops *const rm_step_ops[RM_STEP_COUNT];
 extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
 
-/* Whether memory is a device's. Then all rows go through a step at once; if padding has no rows,
- * there is room for every token, since only the device knows their number. Rows after the last one
- * are zeros in the tokens and in their gradients, so they add nothing to the gradients of
+/* Is the workspace's memory on a device? Then all rows go through a step at once. If padding has no
+ * rows, buffers have room for every token, because only the device knows the number of rows. The
+ * rows after the last one are zeros, also in gradients, so they add nothing to the gradients of
  * weights. */
 static inline bool rm_on_device(const struct rm_net_workspace *w)
 {
@@ -329,7 +329,8 @@ static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float
         p->ops->upload(p->b, y, x, n);
 }
 
-/* Where the rows of the current states of a padded form begin and end, and which token each is. */
+/* rm_spans_of(): where the rows of each current state of a padded form begin and end.
+ * rm_slots_of(): the token of each row. */
 static inline const uint32_t *rm_spans_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
     return p->w->spans[form->padded - 1] + p->first;
@@ -376,19 +377,19 @@ static inline bool rm_step_needs_dx(const struct rm_net *net, const struct rm_st
     return s->from < net->step_count && net->steps[s->from].trains;
 }
 
-/* compact.c: chooses the steps of a device that keep their results, and gradients of those, as
- * compact images: convolutions with one reader that takes compact rows, if the backend does. Call
- * before any buffer is made. */
+/* compact.c: chooses the steps on a device whose results and their gradients are compact images:
+ * convolutions whose only reader takes compact rows, if the backend supports them. Call before any
+ * buffer is made. */
 void rm_compact_choose(struct rm_net_workspace *w);
-/* steps/conv2d.c: a convolution of rows that are not compact. */
+/* steps/conv2d.c: the convolution of step s for rows that are not compact. */
 struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
 
 /* look.c: whether the input and all results of the last forward pass are finite. */
 bool rm_net_results_finite(const struct rm_net_workspace *w, const struct rm_net_input *input);
 
-/* learn.c: rows of a chunk: enough to hide the reading of weights and gradients, and few enough for
- * small buffers. An incomplete chunk is filled up to a multiple of RM_CHUNK_STEP with its last row,
- * whose gradients are zero, because the backend has kernels for few numbers of rows. */
+/* learn.c: rows of a chunk: enough that reading weights and gradients costs little, and few enough
+ * for small buffers. An incomplete chunk is filled up to a multiple of RM_CHUNK_STEP with its last
+ * row, whose gradients are zero, because the backend has kernels for few numbers of rows. */
 #define RM_CHUNK_ROWS 512u
 #define RM_CHUNK_STEP 64u
 bool rm_net_fits_chunks(const struct rm_net *net);
@@ -419,8 +420,9 @@ bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);
 
-/* rm_spans_find() finds the rows of w->x in all sets (spans.c). The other returns how many states
- * from `first` on have at most `most` rows of each set together: at least one, at most `most`. */
+/* spans.c. rm_spans_find() finds the rows of w->x in all sets. rm_spans_group() returns the number
+ * of states from `first` on that together have at most `most` rows in each set: at least one, at
+ * most `most`. */
 void rm_spans_find(struct rm_net_workspace *w, uint32_t batch);
 uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,
                         uint32_t most);

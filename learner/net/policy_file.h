@@ -1,7 +1,7 @@
-/* policy_file: a policy on disk, with the metadata for using it in other programs. The file is a
- * safetensors file: its tensors are the network's parameters by name. Its metadata (strings, some
- * of them JSON) describe the network, the way from an observation to its input and the way from its
- * output to an action.
+/* policy_file: writes and reads a policy as a file, with the metadata that other programs need to
+ * use it. The file is a safetensors file. Its tensors are the network's parameters by name. Its
+ * metadata (strings, some of them JSON) describe the network, how an observation becomes its input,
+ * and how its output becomes an action.
  *
  * Metadata: format ("ringmaster-policy-1"), experiment, policy, world (JSON), algorithm, quantiles,
  * acting_quantiles, network (JSON), observation (JSON: dtype, shape, low, high, features, and for
@@ -32,7 +32,7 @@ struct rm_policy_file {
 int rm_policy_file_write(const struct rm_policy_file *policy, const char *directory,
                          struct rm_error *error);
 
-/* What a file says of its policy. */
+/* The name and the steps of the policy in a file. */
 struct rm_policy_file_facts {
     char name[RM_POLICY_NAME_MAX];
     uint64_t env_steps;
@@ -42,9 +42,9 @@ struct rm_policy_file_facts {
 int rm_policy_file_facts(const char *path, struct rm_policy_file_facts *facts,
                          struct rm_error *error);
 
-/* Fills params (param_count of net) from a file; NULL: only checks that it could. -EPROTO names
- * each tensor that is missing, has another shape or is not the network's, a sentence and a line
- * each, as many as fit. */
+/* Reads params (param_count of net) from a file; with params NULL only checks the file. -EPROTO: a
+ * tensor is missing, has another shape, or does not belong to the network. The message has one line
+ * for each such tensor, as many as fit. */
 int rm_policy_file_read(const struct rm_net *net, const char *path, float *params,
                         struct rm_error *error);
 

@@ -1,6 +1,6 @@
-/* safetensors: named float32 tensors in one file, in the format of that name: the header's length
- * as u64 little-endian, a JSON header padded with spaces so that data starts at a multiple of 8,
- * then the tensors' bytes without gaps. The header maps a name to {"dtype", "shape",
+/* safetensors: writes and reads named float32 tensors in one file, in the safetensors format: the
+ * header's length as u64 little-endian, a JSON header padded with spaces so that data starts at a
+ * multiple of 8, then the tensors' bytes without gaps. The header maps a name to {"dtype", "shape",
  * "data_offsets": [begin, end)}, with offsets from the first byte of data, and "__metadata__" to
  * strings by name. */
 #ifndef RM_LEARNER_NET_SAFETENSORS_H
@@ -35,9 +35,9 @@ struct rm_safetensors {
     json_t *header; /* owns the names; "__metadata__" is in it */
 };
 
-/* Errors: -EPROTO, and the message says why: a header that is too long or not JSON, a dtype other
- * than F32, a duplicate name, or offsets that overlap, leave a gap, do not end at the end of the
- * file or do not match the shape. */
+/* -EPROTO: the header is too long or not JSON, a dtype is not F32, a name occurs twice, or offsets
+ * overlap, leave a gap, do not end at the end of the file or do not match the shape. The message
+ * names the reason. */
 int rm_safetensors_read(struct rm_safetensors *file, const char *path, struct rm_error *error);
 void rm_safetensors_close(struct rm_safetensors *file);
 

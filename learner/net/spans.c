@@ -1,6 +1,6 @@
-/* Finds the tokens of a batch that have rows. A token whose numbers are all 0, or after the count
- * of what is counted, is padding and has no row; but the first token of a pointer always has one,
- * since it is the state. */
+/* Finds the tokens of a batch that have rows. A token is padding, and has no row, if all its
+ * numbers are 0 or if it is after the last one of a counted observation. The first token of a
+ * pointer always has a row, because it is the state. */
 #include "learner/net/parts.h"
 
 #include <string.h>

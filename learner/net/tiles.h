@@ -1,12 +1,12 @@
-/* tiles: learning of small networks. Rows, or lanes of recurrent networks, go through all steps,
- * the loss and back in tiles that fit a core's own cache, each tile on one thread. The threads are
- * woken once for all tiles, not once per operation.
+/* tiles: the passes of small networks in tiles. A tile is rows, or lanes of a recurrent network,
+ * that fit a core's own cache. One thread computes all steps, the loss and the gradients of a tile.
+ * The threads are woken once for all tiles, not once per operation.
  *
  * Whether a network uses tiles depends on the network alone, and the cut depends on the number of
- * rows alone; neither depends on the number of threads, so results do not. Gradients of tiles are
- * added up within a slot in the order of tiles, then those of slots in the order of slots.
+ * rows alone; neither depends on the number of threads, so results do not. Gradients are added up
+ * within a slot in the order of its tiles, then over the slots in the order of slots.
  *
- * For the files of this room. Belongs to its workspace. */
+ * Only for the files of learner/net. A workspace owns its tiles. */
 #ifndef RM_LEARNER_NET_TILES_H
 #define RM_LEARNER_NET_TILES_H
 
@@ -24,7 +24,8 @@ void rm_net_tiles_destroy(struct rm_net_tiles *tiles);
 /* As rm_net_prepare(). */
 void rm_net_tiles_prepare(struct rm_net_tiles *tiles);
 
-/* Whether these rows go in tiles; tiles may be NULL. Prepares for a number of steps that is new. */
+/* Are these rows processed in tiles? `tiles` may be NULL. Prepares buffers if the number of steps
+ * is new. */
 bool rm_net_tiles_take(struct rm_net_tiles *tiles, const struct rm_net_input *input);
 
 /* As rm_net_learn() and rm_net_forward(). The result goes to `out`. */

@@ -1,5 +1,5 @@
-/* All buffers, allocated once. Results (without training) and gradients share memory: the next step
- * that needs a buffer takes it once its last reader is done. */
+/* All buffers, allocated once. Results (without training) and gradients share memory: once the last
+ * reader of a buffer is done, the next step that needs a buffer uses it. */
 #include "learner/net/parts.h"
 
 #include <errno.h>

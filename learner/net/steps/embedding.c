@@ -1,9 +1,9 @@
 /* Whole numbers to rows of a table. An observation of n numbers is n tokens; one of (.., n, m) is
  * tokens of m numbers, whose rows are added up.
  *
- * With columns the numbers of a token are groups, such as (relation, head, tail): the first column
- * may have a table of its own, the last may be subtracted (Bordes et al., 2013, whose translation
- * from head to tail this is). A number that is 0 adds nothing then. */
+ * With columns, the numbers of a token form groups, such as (relation, head, tail). The first
+ * column may have a table of its own, and the last may be subtracted, as in the translation from
+ * head to tail of Bordes et al. (2013). Then a number that is 0 adds nothing. */
 #include "learner/net/steps/steps.h"
 
 #include <math.h>

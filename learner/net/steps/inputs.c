@@ -1,6 +1,7 @@
 /* Several observations: each goes through layers of its own (network.inputs), then the results
  * become one: numbers side by side, or tokens one after another (network.combine). An input row has
- * the observations in their order; what is before one is cut off, then what is behind it. */
+ * the observations in order. To get one observation, a step drops the numbers before it, and
+ * another step those after it. */
 #include "config/traits.h"
 #include "learner/net/steps/steps.h"
 

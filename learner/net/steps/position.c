@@ -1,6 +1,6 @@
 /* Learned positions (Gehring et al., 2017): a table has a row for every place of an observation,
  * and each token gets the row of its place added. Attention alone cannot tell the order of tokens.
- * Padding keeps its place, so what a place means does not depend on how many tokens there are. */
+ * Padding counts as a place, so a token's place does not depend on the number of other tokens. */
 #include "learner/net/steps/steps.h"
 
 int rm_compile_position(struct rm_compiler *c, const struct rm_layer_config *layer)

@@ -1,5 +1,5 @@
-/* Real actions: the logarithms of a policy's deviations beside its means, and the action beside
- * what a network of values has made of the observation. */
+/* Real actions: appends the logarithms of a policy's deviations to its means, and the action to the
+ * features that a network of values computes from the observation. */
 #include "learner/net/steps/steps.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
  * applies to the product) and nn.LSTM.
  *
  * Rows are (steps, lanes). The products of the input are made for as many steps at once as stay in
- * a core's cache until they are needed (on a device for all), those of the state step by step.
- * Backward goes through all steps and ends at the first: the state that the sequence began with has
- * no gradient. */
+ * a core's cache until they are needed (on a device for all), those of the state step by step. The
+ * backward pass goes through all steps and ends at the first one: the state before the first step
+ * gets no gradient. */
 #include "learner/net/steps/steps.h"
 
 #include <string.h>

@@ -552,7 +552,7 @@ static int checkpoint(void *self, uint64_t number)
     if (rc == 0)
         rm_saver_begin(&actor->saver, actor->session, number, state);
     else
-        rm_saver_give_up(&actor->saver, number, &error);
+        rm_saver_give_up(&actor->saver, number, rc, &error);
     if (rc)
         rm_state_destroy(state);
     rm_phase_enter(&actor->clock, before);

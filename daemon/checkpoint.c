@@ -7,6 +7,7 @@
 #include "shm/duty.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,12 +241,12 @@ static bool all_have_written(struct rm_checkpointer *c, char *damaged, size_t si
     return all;
 }
 
-static const char *who_failed(const struct rm_checkpointer *c)
+static const struct rm_board_worker *who_failed(const struct rm_checkpointer *c)
 {
     for (uint32_t i = 0; i < participants(c); i++) {
         const struct rm_board_worker *slot = &c->spec.session->board.workers[i];
-        if (RM_PEEK(&slot->checkpoint_failed) == c->number)
-            return slot->name;
+        if (RM_PEEK(&slot->checkpoint_failed))
+            return slot;
     }
     return NULL;
 }
@@ -362,12 +363,14 @@ static void look_at_parts(struct rm_checkpointer *c, uint64_t now)
             give_up_because(c, text, false);
         return;
     }
-    const char *who = who_failed(c);
-    snprintf(text, sizeof text, "%s could not write its part; the log says why", who ? who : "");
-    if (who)
+    const struct rm_board_worker *failed = who_failed(c);
+    if (failed) {
+        const int why = (int)(RM_PEEK(&failed->checkpoint_failed) & INT_MAX);
+        snprintf(text, sizeof text, "%s could not write its part: %s", failed->name, strerror(why));
         give_up_because(c, text, false);
-    else
+    } else {
         fire(c, EVENT_WORKERS);
+    }
 }
 
 /* NULL: a thread does the work. */

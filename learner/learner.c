@@ -371,7 +371,7 @@ static int checkpoint(void *self, uint64_t number)
     if (!rc)
         rm_saver_begin(&l->saver, l->session, number, state);
     else
-        rm_saver_give_up(&l->saver, number, &error);
+        rm_saver_give_up(&l->saver, number, rc, &error);
     if (rc)
         rm_state_destroy(state);
     rm_phase_enter(&l->clock, before);

@@ -228,7 +228,8 @@ struct rm_board_worker {
     _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits for
                                           * checkpoint_released */
     _Atomic uint64_t checkpoint_written; /* its files are written, or have failed */
-    _Atomic uint64_t checkpoint_failed;  /* its files could not be written; its log says why */
+    _Atomic uint64_t checkpoint_failed;  /* errno of checkpoint_written: its files could not be
+                                          * written; 0: they are written */
     char device[RM_DEVICE_NAME_MAX];     /* learners: "cpu", or the UUID of the GPU it trains on */
     char error[256];                     /* why it failed; written once before state = FAILED */
     _Alignas(RM_PAGE) _Atomic uint64_t traced;   /* marks so far */

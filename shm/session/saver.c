@@ -10,23 +10,23 @@
 
 /* Writes the result of checkpoint `number` to the board, unless a later one has failed meanwhile:
  * the board has the result of the latest. */
-static void post_result(struct rm_saver *saver, uint64_t number, bool failed)
+static void post_result(struct rm_saver *saver, uint64_t number, int rc)
 {
     pthread_mutex_lock(&saver->lock);
     if (number >= saver->said) {
         saver->said = number;
-        if (failed)
-            RM_POKE(&saver->slot->checkpoint_failed, number);
+        RM_POKE(&saver->slot->checkpoint_failed, (uint64_t)-rc);
         RM_RAISE(&saver->slot->checkpoint_written, number);
     }
     pthread_mutex_unlock(&saver->lock);
 }
 
-void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_error *error)
+void rm_saver_give_up(struct rm_saver *saver, uint64_t number, int rc, const struct rm_error *error)
 {
-    fprintf(stderr, RM_SEVERITY_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
-            saver->slot->name, error->text);
-    post_result(saver, number, true);
+    if (rc != -ENOSPC && rc != -EDQUOT)
+        fprintf(stderr, RM_SEVERITY_WARNING "checkpoint %llu: %s: %s\n", (unsigned long long)number,
+                saver->slot->name, error->text);
+    post_result(saver, number, rc);
 }
 
 bool rm_saver_is_free(struct rm_saver *saver, uint64_t number)
@@ -37,9 +37,9 @@ bool rm_saver_is_free(struct rm_saver *saver, uint64_t number)
     pthread_mutex_unlock(&saver->lock);
     if (!saver->running || over)
         return true;
-    rm_fail(&error, -EBUSY, "checkpoint %llu is still being written to the disk",
-            (unsigned long long)saver->number);
-    rm_saver_give_up(saver, number, &error);
+    const int rc = rm_fail(&error, -EBUSY, "checkpoint %llu is still being written to the disk",
+                           (unsigned long long)saver->number);
+    rm_saver_give_up(saver, number, rc, &error);
     return false;
 }
 
@@ -53,9 +53,9 @@ static void *write_all(void *argument)
     rm_state_destroy(saver->state);
     saver->state = NULL;
     if (rc)
-        rm_saver_give_up(saver, saver->number, &error);
+        rm_saver_give_up(saver, saver->number, rc, &error);
     else
-        post_result(saver, saver->number, false);
+        post_result(saver, saver->number, 0);
     pthread_mutex_lock(&saver->lock);
     saver->over = true;
     pthread_mutex_unlock(&saver->lock);
@@ -70,9 +70,11 @@ void rm_saver_begin(struct rm_saver *saver, const struct rm_session *session, ui
     rm_saver_end(saver);
     saver->number = number;
     saver->state = state;
-    if (rm_session_checkpoint_folder(session->directory, number, true, saver->folder, &error)) {
+    const int rc =
+        rm_session_checkpoint_folder(session->directory, number, true, saver->folder, &error);
+    if (rc) {
         rm_state_destroy(state);
-        rm_saver_give_up(saver, number, &error);
+        rm_saver_give_up(saver, number, rc, &error);
         return;
     }
     /* Block all signals here: they must wake the worker's own thread. */

@@ -35,8 +35,10 @@ bool rm_saver_is_free(struct rm_saver *saver, uint64_t number);
 void rm_saver_begin(struct rm_saver *saver, const struct rm_session *session, uint64_t number,
                     struct rm_state *state);
 
-/* Fails checkpoint `number`: there is nothing to write, `error` says why. */
-void rm_saver_give_up(struct rm_saver *saver, uint64_t number, const struct rm_error *error);
+/* Fails checkpoint `number` with the negative errno `rc`; `error` says why. Logs the failure,
+ * except a full disk: the daemon reports a full disk once for all workers. */
+void rm_saver_give_up(struct rm_saver *saver, uint64_t number, int rc,
+                      const struct rm_error *error);
 
 /* Waits until the current checkpoint is written. */
 void rm_saver_end(struct rm_saver *saver);

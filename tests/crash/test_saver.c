@@ -37,7 +37,7 @@ static int save(void *arg)
     rm_state_bytes(state, "numbers", numbers, sizeof numbers);
     rm_saver_begin(&saver, &session, 1, state);
     rm_saver_end(&saver);
-    return RM_PEEK(&slot->checkpoint_failed) == 1;
+    return RM_PEEK(&slot->checkpoint_failed) != 0;
 }
 
 static bool reads_back(void)
@@ -92,9 +92,51 @@ static void what_is_said_to_be_written_is(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static int fail_part(void *self, const struct rm_state *state, const char *folder,
+                     struct rm_error *error)
+{
+    (void)state;
+    return rm_fail(error, *(const int *)self, "%s cannot be written", folder);
+}
+
+/* The daemon reports a full disk, with the errno on the board. Other errors name their object. */
+static void a_full_disk_is_left_to_the_daemon(void **state)
+{
+    static const int codes[] = {-ENOSPC, -EDQUOT, -EIO};
+    char text[256];
+    (void)state;
+
+    slot = rm_crew_memory(sizeof *slot);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        int code = codes[i];
+        struct rm_saver saver = {.slot = slot, .write = fail_part, .self = &code};
+        struct rm_state *empty;
+        struct rm_error error = {""};
+        FILE *printed = tmpfile();
+        const int screen = dup(STDERR_FILENO);
+        assert_non_null(printed);
+        assert_int_equal(rm_state_create(&empty, &error), 0);
+        dup2(fileno(printed), STDERR_FILENO);
+        rm_saver_begin(&saver, &session, i + 1, empty);
+        rm_saver_end(&saver);
+        dup2(screen, STDERR_FILENO);
+        close(screen);
+        rewind(printed);
+        const size_t bytes = fread(text, 1, sizeof text - 1, printed);
+        text[bytes] = '\0';
+        fclose(printed);
+        assert_int_equal(RM_PEEK(&slot->checkpoint_written), i + 1);
+        assert_int_equal(RM_PEEK(&slot->checkpoint_failed), -code);
+        assert_int_equal(strstr(text, "cannot be written") != NULL, code == -EIO);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_said_to_be_written_is)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_said_to_be_written_is),
+        cmocka_unit_test(a_full_disk_is_left_to_the_daemon),
+    };
     alarm(900); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -404,6 +404,26 @@ static void what_a_world_wrote_is_not_sealed(void **state)
     assert_int_equal(c.made, 1);
 }
 
+/* The one line names the worker and the error. */
+static void who_could_not_write_is_named(void **state)
+{
+    (void)state;
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    RM_POKE(&session.board.workers[1].checkpoint_failed, ENOSPC);
+    write_parts();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.failed, 1);
+    assert_string_equal(c.why, "actor-1 could not write its part: No space left on device");
+    RM_POKE(&session.board.workers[1].checkpoint_failed, 0);
+    ask();
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.made, 1);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -420,6 +440,7 @@ int main(void)
         T(cancelled_it_ends_when_its_thread_is_back),
         T(where_there_can_be_none_it_goes_on_without),
         T(what_a_world_wrote_is_not_sealed),
+        T(who_could_not_write_is_named),
     };
     alarm(300); /* a test that hangs has failed */
     return cmocka_run_group_tests(tests, NULL, NULL);

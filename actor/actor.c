@@ -518,8 +518,8 @@ static int read_state(const struct rm_actor *actor, struct rm_state **state, str
     *state = NULL;
     if (rc == 0)
         fprintf(stderr,
-                RM_SEVERITY_NOTICE
-                "actor %u: its worlds cannot save their state, so new episodes begin\n",
+                RM_SEVERITY_NOTICE "actor %u: its worlds cannot save their state; after a restart "
+                                   "they begin new episodes\n",
                 actor->index);
     return rc;
 }
@@ -645,7 +645,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
                     struct rm_duty *duty, struct rm_error *error)
 {
     if (index >= session->objects.actors)
-        return rm_fail(error, -EINVAL, "actor %u: there are actors 0..%u", index,
+        return rm_fail(error, -EINVAL, "actor %u: must be 0..%u", index,
                        session->objects.actors - 1);
     struct rm_actor *a = aligned_alloc(64, (sizeof *a + 63) & ~(size_t)63);
     if (!a)

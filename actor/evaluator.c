@@ -138,7 +138,7 @@ static void write_best(const struct rm_evaluator *e)
             .env_steps = e->env_steps[p],
         };
         if (e->kept[p] && rm_policy_file_write(&file, directory, &error) < 0)
-            fprintf(stderr, RM_SEVERITY_WARNING "the best policy so far is not on disk: %s\n",
+            fprintf(stderr, RM_SEVERITY_WARNING "the best policy so far could not be written: %s\n",
                     error.text);
     }
 }

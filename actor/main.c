@@ -358,7 +358,7 @@ int main(int argc, char **argv)
         return failed(NULL, rc, &error);
     rm_python_place(&experiment, options.directory);
     if (options.actor && options.index >= experiment.actor.count) {
-        rm_fail(&error, -EINVAL, "--actor %u: there are actors 0..%u", options.index,
+        rm_fail(&error, -EINVAL, "--actor %u: must be 0..%u", options.index,
                 experiment.actor.count - 1);
         failed(NULL, -EINVAL, &error);
         return RM_EXIT_USAGE;

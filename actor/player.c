@@ -90,7 +90,7 @@ static int shown(const struct player *p, int rc, struct rm_error *error)
     if (rc >= 0)
         return rc;
     return rm_fail(error, -EIO, "world %s cannot be shown: %s", p->stepping.batch.spec->name,
-                   why && *why ? why : "it says no more");
+                   why && *why ? why : "the world gave no reason");
 }
 
 /* The state in which the world stands. */
@@ -201,11 +201,9 @@ static int check_shown(const struct player *p, struct rm_error *error)
     const bool picture = ops->show_picture && spec->picture_width && spec->picture_height;
     if (shows_pictures(p) && !picture) {
         names_of_shown(true, others, sizeof others);
-        return rm_fail(error, -EINVAL,
-                       "world %s gives no picture that could be recorded%s; built-in worlds that "
-                       "do: %s",
-                       spec->name, ops->show_text ? "; without --record its text is shown" : "",
-                       others);
+        return rm_fail(
+            error, -EINVAL, "world %s draws no pictures to record%s; built-in worlds that do: %s",
+            spec->name, ops->show_text ? "; without --record its text is shown" : "", others);
     }
     if (p->options->purpose == RM_PLAYER_SHOW && !ops->show_text) {
         names_of_shown(false, others, sizeof others);
@@ -228,7 +226,8 @@ static int begin_ranking(struct player *p, double queries)
 {
     struct ranks *r = &p->rank;
     if (!(queries >= 1 && queries <= INT32_MAX))
-        return rm_fail(&r->error, -EPROTO, "the world has %g queries to rank", queries);
+        return rm_fail(&r->error, -EPROTO,
+                       "the world reports %g queries to rank; must be 1 to 2147483647", queries);
     const uint32_t there = (uint32_t)queries, wanted = p->options->episodes;
     return rm_ranking_create(&r->ranking, p->experiment->seed,
                              wanted && wanted < there ? wanted : there, r->corruptions, &r->error);
@@ -281,8 +280,7 @@ static int prepare_ranking(struct player *p, struct rm_error *error)
         while (f < p->plan.figures && strcmp(p->plan.figure[f].name, rank_figures[i]) != 0)
             f++;
         if (f == p->plan.figures || p->plan.agents != 1)
-            return rm_fail(error, -EINVAL, "world \"%s\" asks no queries that could be ranked",
-                           p->world.name);
+            return rm_fail(error, -EINVAL, "world \"%s\" has no queries to rank", p->world.name);
         r->figure[i] = f;
     }
     r->logp = calloc(p->worlds, sizeof *r->logp);

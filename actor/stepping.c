@@ -71,7 +71,9 @@ static int open_rows(struct rm_stepping *s, uint32_t phase, struct rm_error *err
             if (!s->shared)
                 p->row = rm_ring_row(p->ring, p->next++);
             else if (!rm_ring_reserve(p->ring, &p->row))
-                return rm_fail(error, -ENOBUFS, "the ring of policy %s took its credit back",
+                return rm_fail(error, -ENOBUFS,
+                               "the ring of policy %s has no room for a row that it granted: its "
+                               "indices were damaged",
                                s->plan->policy[s->plan->agent_policy[a]].name);
             p->reserved = true;
         }

@@ -72,8 +72,9 @@ static int check_controllers(const char *path, struct rm_error *error)
     if (rc < 0)
         return rm_fail_within(error, rc, "control groups of version 2 are not in use");
     if (!has_word(text, "memory") || !has_word(text, "pids"))
-        return rm_fail(error, -ENOTSUP,
-                       "%s: has not the controllers memory and pids (Delegate= of the unit)", path);
+        return rm_fail(
+            error, -ENOTSUP,
+            "%s: the controllers memory and pids are missing (set Delegate= in the unit)", path);
     return 0;
 }
 

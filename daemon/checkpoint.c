@@ -501,7 +501,7 @@ static void look_now(struct rm_checkpointer *c)
 {
     struct rm_error error = {""};
     if (can_begin(c, &error) == -EAGAIN)
-        rm_log(c->spec.log, RM_LOG_NOTICE, "a checkpoint waits: %s", error.text);
+        rm_log(c->spec.log, RM_LOG_NOTICE, "the checkpoint waits: %s", error.text);
     look_at_waiting(c, rm_now_ns());
 }
 
@@ -581,11 +581,11 @@ static void find_damage(const struct rm_checkpointer *c, char *text, size_t size
     text[0] = '\0';
     for (size_t i = 0; i < sizeof counts / sizeof counts[0] && !text[0]; i++)
         if (!can_be(c, counts[i].now, counts[i].opened))
-            snprintf(text, size,
-                     "the board was damaged by a world: it says %s %llu, and this daemon began at "
-                     "%llu",
-                     counts[i].name, (unsigned long long)counts[i].now,
-                     (unsigned long long)counts[i].opened);
+            snprintf(
+                text, size,
+                "the board was damaged by a world: it says %s %llu, but this daemon began at %llu",
+                counts[i].name, (unsigned long long)counts[i].now,
+                (unsigned long long)counts[i].opened);
 }
 
 static void copy(struct rm_checkpointer *c)
@@ -651,7 +651,8 @@ static void finish(struct rm_checkpointer *c)
     const struct rm_log_fields fields = fields_of(c);
     /* Warns once about each file. */
     if (c->missing.text[0] && strcmp(c->missing.text, c->missed.text) != 0)
-        rm_log(c->spec.log, RM_LOG_WARNING, "a checkpoint counts as none: %s", c->missing.text);
+        rm_log(c->spec.log, RM_LOG_WARNING, "an incomplete checkpoint is ignored: %s",
+               c->missing.text);
     c->missed = c->missing;
     c->why[0] = '\0';
     c->made++;
@@ -812,14 +813,15 @@ void rm_checkpointer_close(struct rm_checkpointer *c, bool evaluated)
     struct rm_checkpoint_facts facts = {0};
     if (c->last && (rm_session_checkpoint_folder(directory, c->last, false, folder, &error) ||
                     rm_checkpoint_check(folder, false, &facts, &error)))
-        rm_log(c->spec.log, RM_LOG_WARNING, "the last checkpoint, %llu, is not there any more: %s",
+        rm_log(c->spec.log, RM_LOG_WARNING, "the last checkpoint, %llu, was removed: %s",
                (unsigned long long)c->last, error.text);
     rm_checkpoint_facts_free(&facts);
     if (!evaluated || !rm_checkpointer_is_current(c))
         return;
     if (rm_session_checkpoint_folder(directory, c->last, false, folder, &error) < 0 ||
         rm_manifest_rescore(folder, score, &error) < 0)
-        rm_log(c->spec.log, RM_LOG_WARNING, "checkpoint %llu has not the final score: %s",
+        rm_log(c->spec.log, RM_LOG_WARNING,
+               "the final score could not be added to checkpoint %llu: %s",
                (unsigned long long)c->last, error.text);
     else if (!in_hand(c) && !c->removals) {
         read_kept(c);

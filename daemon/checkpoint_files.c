@@ -93,8 +93,8 @@ int rm_checkpoints_readable(const char *run_directory, struct rm_error *error)
         return rc;
     closedir(folder);
     if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid())
-        return rm_fail(error, -EPERM, "%s: is no directory of user %u, who runs this", path,
-                       (unsigned)geteuid());
+        return rm_fail(error, -EPERM, "%s: is not a directory of user %u, who runs this process",
+                       path, (unsigned)geteuid());
     return 0;
 }
 

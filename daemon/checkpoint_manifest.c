@@ -96,7 +96,7 @@ static int note_files(const char *folder, const char *within, json_t *files, str
         snprintf(name, sizeof name, "%s%s%s", within, within[0] ? "/" : "", e->d_name);
         if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
             fstatat(dirfd(entries), e->d_name, &about, AT_SYMLINK_NOFOLLOW) < 0)
-            rc = rm_fail(error, -ENAMETOOLONG, "%s/%s: cannot be looked at", folder, name);
+            rc = rm_fail(error, -ENAMETOOLONG, "%s/%s: cannot be read", folder, name);
         else if (S_ISDIR(about.st_mode))
             rc = within[0] ? 0 : note_files(folder, e->d_name, files, error);
         else if ((rc = hash_file(path, &bytes, &hash, error)) == 0) {
@@ -172,12 +172,12 @@ int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *fact
 static int unread(int rc, struct rm_error *error)
 {
     const bool forbidden = rc == -EACCES || rc == -EPERM || rc == -ELOOP;
-    return rm_fail_within(error,
-                          forbidden       ? -EACCES
-                          : rc == -ENOMEM ? rc
-                                          : -EBADMSG,
-                          "%s",
-                          rc == -ENOENT ? "not whole: a file of it was removed" : "cannot be read");
+    return rm_fail_within(
+        error,
+        forbidden       ? -EACCES
+        : rc == -ENOMEM ? rc
+                        : -EBADMSG,
+        "%s", rc == -ENOENT ? "a file of the checkpoint was removed" : "cannot be read");
 }
 
 /* *outer: the caller's; NULL: it is not JSON. */
@@ -256,9 +256,9 @@ static int check_file(const char *folder, json_t *file, bool whole, struct rm_er
     if (json_unpack(file, "{s:s,s:I,s:s}", "name", &name, "bytes", &bytes, "xxh3", &hex) < 0)
         return damaged(folder, "its manifest lists a file without name, size or hash", error);
     if (!stands_within(name))
-        return damaged(folder, "its manifest lists a file that is not within it", error);
+        return damaged(folder, "its manifest lists a file outside of the checkpoint", error);
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return damaged(folder, "its manifest lists a file of too long a name", error);
+        return damaged(folder, "its manifest lists a file whose name is too long", error);
     if (!whole) {
         rc = lstat(path, &about) < 0 ? -errno : 0;
         if (rc == 0 && (!S_ISREG(about.st_mode) || about.st_size != bytes))
@@ -286,9 +286,9 @@ static int read_facts(const char *folder, json_t *m, struct rm_checkpoint_facts 
     if (json_unpack(m, "{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:o}", "format", &format, "run", &run,
                     "number", &number, "step", &step, "updates", &updates, "round", &round,
                     "evaluations", &evaluations, "score", &score, "config", &config) < 0)
-        return damaged(folder, "its manifest lacks something", error);
+        return damaged(folder, "its manifest lacks a member", error);
     if (number < 1 || step < 0 || updates < 0 || round < 0 || evaluations < 0)
-        return damaged(folder, "its manifest has numbers that cannot be", error);
+        return damaged(folder, "its manifest has impossible numbers", error);
     if (strcmp(format, RM_CHECKPOINT_FORMAT) != 0)
         return rm_fail(error, -EBADMSG, "%s: its format is \"%s\"; this program reads \"%s\"",
                        folder, format, RM_CHECKPOINT_FORMAT);

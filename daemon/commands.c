@@ -140,7 +140,7 @@ COMMAND(checkpoint)
     char after[96] = "";
     if (daemon->checkpoint.stage != RM_CHECKPOINT_IDLE && daemon->checkpoint.number != number)
         snprintf(after, sizeof after,
-                 "checkpoint %llu is still being written; this one comes after it",
+                 "checkpoint %llu is still being written; this checkpoint is made after it",
                  (unsigned long long)daemon->checkpoint.number);
     *reply = json_pack("{s:I,s:s,s:s}", "number", (json_int_t)number, "directory",
                        daemon->directory.path, "waits", after);
@@ -167,7 +167,8 @@ COMMAND(evaluate)
     *reply = json_pack("{s:I,s:I,s:s}", "request",
                        (json_int_t)RM_PEEK(&daemon->session.board.run->evaluate_request),
                        "finished", (json_int_t)finished, "waits",
-                       paused ? "the run is paused: it is played after 'ringctl resume'" : "");
+                       paused ? "the run is paused; the evaluation is played after 'ringctl resume'"
+                              : "");
     return RM_REFUSED_NOT;
 }
 

@@ -192,7 +192,7 @@ static void send_answer(struct rm_connection *client, enum rm_refusal refusal, j
     if (rm_json_failures() != mark) {
         refusal = RM_REFUSED_NOT_NOW;
         rm_fail(&error, -ENOMEM,
-                "out of memory: what was asked for may have been done, but cannot be answered");
+                "out of memory: the command may have been carried out, but there is no answer");
     }
     if (refusal != RM_REFUSED_NOT) {
         json_decref(reply);

@@ -208,7 +208,8 @@ static int allow_descriptors(const struct rm_plan *plan, const struct rm_experim
         return 0;
     if (limit.rlim_cur < wanted && limit.rlim_max < wanted)
         return rm_fail(error, -EMFILE,
-                       "%llu open files are needed, %llu allowed (ulimit -n): use fewer actors",
+                       "%llu open files are needed, but only %llu are allowed; raise ulimit -n, or "
+                       "use fewer actors",
                        (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = wanted;
@@ -323,7 +324,10 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
     daemon->bell.data = daemon;
     if (rc == 0)
         rc = uv_poll_start(&daemon->bell, UV_READABLE, on_bell);
-    return rc < 0 ? rm_fail(error, rc, "cannot be rung by workers: %s", uv_strerror(rc)) : 0;
+    return rc < 0 ? rm_fail(error, rc,
+                            "cannot make the descriptor by which workers wake the daemon: %s",
+                            uv_strerror(rc))
+                  : 0;
 }
 
 static int serve(struct rm_daemon *daemon, struct rm_error *error)
@@ -355,8 +359,8 @@ static int serve(struct rm_daemon *daemon, struct rm_error *error)
         int swept = rm_sweeper_start(&daemon->sweeper, &daemon->loop, daemon->place.socket);
         if (swept < 0)
             rm_log(&daemon->log, RM_LOG_WARNING,
-                   "no sweeper (%s): if this process is killed, its socket stays until the next "
-                   "start of that name",
+                   "no sweeper (%s): if this process is killed, its socket remains until the next "
+                   "start of this experiment",
                    uv_strerror(swept));
     }
     return rc;

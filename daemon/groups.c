@@ -74,8 +74,8 @@ void rm_groups_leave(const struct rm_groups *groups, const struct rm_experiment 
                  between);
     else if (now.refused > group->before.refused)
         snprintf(words + n, size - n,
-                 "%sits control group refused it more processes or threads than %" PRIu64
-                 " (actor.process_limit)",
+                 "%sits control group allows at most %" PRIu64
+                 " processes and threads (actor.process_limit)",
                  between, e->actor.process_limit);
     rm_cgroup_clear(&groups->cgroup, group->name);
 }

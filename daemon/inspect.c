@@ -48,7 +48,7 @@ void rm_inspector_open(struct rm_inspector *inspector, const struct rm_inspector
     }
     if (!to[0])
         rm_log(spec->log, RM_LOG_INFO,
-               "there is no gdb: workers that crash or hang give their stack themselves");
+               "gdb is not installed: a worker that crashes or hangs prints its stack itself");
 }
 
 /* --- one inspection -------------------------------------------------------------------------- */

@@ -64,9 +64,8 @@ int rm_kept_open(struct rm_kept *kept, const char *directory, struct rm_error *e
     kept->fd = rm_file_open(path, O_RDWR | O_CREAT | O_APPEND, 0644, error);
     if (kept->fd < 0)
         return rm_fail_within(error, kept->fd, "cannot open");
-    return damaged ? rm_fail(error, -EPROTO, "%s: %u %s damaged and %s as nothing", path, damaged,
-                             rm_plural(damaged, "line is", "lines are"),
-                             rm_plural(damaged, "counts", "count"))
+    return damaged ? rm_fail(error, -EPROTO, "%s: %u damaged %s ignored", path, damaged,
+                             rm_plural(damaged, "line is", "lines are"))
                    : 0;
 }
 

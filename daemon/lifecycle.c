@@ -191,11 +191,10 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
     if (daemon->control)
         rm_control_away(daemon->control, away_ns);
     if (graced && daemon->progress.life < RM_LIFE_OVER)
-        rm_log(
-            &daemon->log, RM_LOG_NOTICE,
-            "this process was away for %.1f s (stopped, frozen, or the host asleep): what workers "
-            "were silent for meanwhile does not count",
-            (double)away_ns / 1e9);
+        rm_log(&daemon->log, RM_LOG_NOTICE,
+               "the daemon did not run for %.1f s (stopped, frozen, or the host asleep); workers "
+               "get this time on top of supervisor.heartbeat_s",
+               (double)away_ns / 1e9);
 }
 
 /* --- the end of a run ------------------------------------------------------------------------ */
@@ -476,7 +475,8 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
     rm_host_read(&row.host);
     int rc = rm_metrics_write(&daemon->metrics, &daemon->session.board, &row);
     if (rc == -ENOMEM && daemon->metrics.failures == 1)
-        rm_log(&daemon->log, RM_LOG_WARNING, "no memory for a row of metrics; training goes on");
+        rm_log(&daemon->log, RM_LOG_WARNING,
+               "no memory for a row of metrics; the row is lost and training goes on");
 }
 
 /* Writes a row by steps, if due; the worker that reaches the next row's steps rings. */

@@ -189,7 +189,7 @@ static void say_left_out(struct rm_log *log, struct rm_log_pace *pace, enum rm_m
     char text[192];
     if (!pace->left_out)
         return;
-    snprintf(text, sizeof text, "%.100s%s%u %s of kind %s came too fast and were left out", who,
+    snprintf(text, sizeof text, "%.100s%s%u %s of kind %s came too fast and were dropped", who,
              who[0] ? ": " : "", pace->left_out, rm_plural(pace->left_out, "entry", "entries"),
              rm_messages[message].name);
     pace->left_out = 0;

@@ -69,8 +69,8 @@ int rm_loop_threads_start(uv_loop_t *loop, unsigned more, struct rm_error *error
     free(threads);
     if (rc < 0)
         return rm_fail(error, rc,
-                       "%u of the %u threads that the daemon needs can be made: %s; allow more "
-                       "processes (ulimit -u) or more memory (ulimit -v)",
+                       "only %u of the %u threads that the daemon needs can be made: %s; raise "
+                       "ulimit -u (processes) or ulimit -v (memory)",
                        made, count, strerror(-rc));
     /* One that was joined counts as long as the kernel has not finished with it. */
     for (int turn = 0; tasks() > before && turn < TURNS; turn++)

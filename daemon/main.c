@@ -114,7 +114,7 @@ int main(int argc, char **argv)
             break;
         case OPT_SET:
             if (options.override_count == RM_OVERRIDES_MAX)
-                return wrong("--set: at most 256 of them");
+                return wrong("--set: at most 256 are allowed");
             options.overrides[options.override_count++].text = optarg;
             break;
         case OPT_CHECK:

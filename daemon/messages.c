@@ -29,9 +29,8 @@ const struct rm_message_row rm_messages[RM_MESSAGE_COUNT] = {
                                "a checkpoint was made, or failed; ERROR says why"},
     [RM_MESSAGE_RESUMED] = {"resumed", "a26f80c53d1e49b7b8047cd5e1392f6a",
                             "the run was resumed from a checkpoint"},
-    [RM_MESSAGE_DEVICE] =
-        {"device", "296486a775f2473dab5019cab0386980",
-         "a GPU failed too often and is not used any more; its UUID is in the text"},
+    [RM_MESSAGE_DEVICE] = {"device", "296486a775f2473dab5019cab0386980",
+                           "a GPU failed too often and is no longer used; its UUID is in the text"},
     [RM_MESSAGE_STACK] =
         {"stack", "d15b7c08e94a4f3f9a26c37b80d1e652",
          "gdb inspected a worker that crashed or hangs; the entry says where the stacks are"},

@@ -25,7 +25,8 @@ static int make_directory(const char *path, bool shared_parent, struct rm_error 
         return rm_fail(error, -errno, "cannot make the directory %s: %s", path, strerror(errno));
     struct stat st;
     if (lstat(path, &st) < 0)
-        return rm_fail(error, -errno, "cannot look at %s: %s", path, strerror(errno));
+        return rm_fail(error, -errno, "cannot read the attributes of %s: %s", path,
+                       strerror(errno));
     if (shared_parent && (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
         return rm_fail(error, -EPERM,
                        "%s is not a directory of user %u or root: remove it, or have the control "
@@ -68,16 +69,15 @@ static int refuse(int fd, const char *socket_path, struct rm_error *error)
     const int pid = (int)strtol(text, NULL, 10);
     static const char advice[] = "try again in a moment, or give this one another name (--name)";
     if (pid <= 0)
-        return rm_fail(error, -EAGAIN, "%s is being taken or given back by another process: %s",
+        return rm_fail(error, -EAGAIN, "another process is locking or unlocking %s: %s",
                        socket_path, advice);
     switch (rm_holder_of(pid)) {
     case RM_HOLDER_ENDS:
-        return rm_fail(error, -EAGAIN, "%s is held by process %d, which is ending: %s", socket_path,
-                       pid, advice);
+        return rm_fail(error, -EAGAIN, "%s is still held by process %d, which is ending: %s",
+                       socket_path, pid, advice);
     case RM_HOLDER_SWEEPS:
         return rm_fail(error, -EAGAIN,
-                       "%s is held by process %d, which sweeps up behind a daemon that was "
-                       "killed: %s",
+                       "%s is held by process %d, which removes what a killed daemon left: %s",
                        socket_path, pid, advice);
     case RM_HOLDER_STAYS:
         break;

@@ -136,8 +136,9 @@ static int read_description(const struct rm_world_source *of, int answer, char *
 {
     char *text = read_answer(answer);
     if (!text)
-        return rm_fail(error, -EPROTO, "%s: \"%s\": tried in a process of its own: it said nothing",
-                       of->key, of->value);
+        return rm_fail(error, -EPROTO,
+                       "%s: \"%s\": the process that tried the world reported nothing", of->key,
+                       of->value);
     if (strncmp(text, REFUSAL, sizeof REFUSAL - 1) != 0) {
         *description = text;
         return 0;
@@ -169,8 +170,8 @@ static int ended_badly(const struct rm_world_source *of, int status, double pati
     else
         snprintf(how, sizeof how, "it ended the process with exit code %d", WEXITSTATUS(status));
     return rm_fail(error, patience_s > 0 ? -ETIMEDOUT : -EPROTO,
-                   "%s: \"%s\": tried in a process of its own: %s%s%s", of->key, of->value, how,
-                   report[0] ? ": " : "", report);
+                   "%s: \"%s\": the process that tried the world failed: %s%s%s", of->key,
+                   of->value, how, report[0] ? ": " : "", report);
 }
 
 static int judge(const struct rm_world_source *of, int status, double patience_s,

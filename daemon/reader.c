@@ -60,11 +60,10 @@ int rm_reader_check(const struct rm_experiment *e, struct rm_error *error)
     snprintf(text, sizeof text, "%s", e->metrics.exec);
     if (!e->metrics.exec[0] || (words_of(text, word, WORDS_MAX) && is_program(word[0])))
         return 0;
-    return rm_fail(
-        error, -ENOENT,
-        "metrics.exec: there is no program \"%s\": its first word should be a program on "
-        "the PATH, or the path of one",
-        word[0] ? word[0] : "");
+    return rm_fail(error, -ENOENT,
+                   "metrics.exec: there is no program \"%s\": the first word must be a program on "
+                   "the PATH, or the path of one",
+                   word[0] ? word[0] : "");
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ static void pass_over(struct rm_resumed *r, const struct rm_error *why)
     const size_t used = strlen(r->passed_over);
     snprintf(r->passed_over + used, sizeof r->passed_over - used, "%s%s", used ? "; " : "",
              why->text);
-    fprintf(stderr, "ringmasterd: a checkpoint is passed over: %s\n", why->text);
+    fprintf(stderr, "ringmasterd: a checkpoint is skipped: %s\n", why->text);
 }
 
 /* The newest that is whole, of those with a number below `below`: 1; 0: none. *any: whether there
@@ -202,7 +202,7 @@ static int take_newest(struct rm_resumed *r, const struct rm_experiment *experim
         return nothing(r, experiment, any && !ended, error);
     int rc = compare(r, r->from, facts.config, experiment, error);
     if (ended && !strstr(r->changes, "run.steps ") && r->when != RM_RESUME_MUST) {
-        snprintf(r->passed_over, sizeof r->passed_over, "%.900s is over, so this is another run",
+        snprintf(r->passed_over, sizeof r->passed_over, "%.900s is over, so a new run starts",
                  directory);
         r->from[0] = r->changes[0] = '\0';
         rc = 0;

@@ -36,8 +36,8 @@ static int check_latest(const char *above, struct rm_error *error)
                    : rm_fail(error, -errno, "%s: %s", link, strerror(errno));
     if (!S_ISLNK(about.st_mode))
         return rm_fail(error, -EISDIR,
-                       "%s is no link to a run, but %s (of a copy?): move it away, and let it be a "
-                       "link: mv latest NAME && ln -s NAME latest",
+                       "%s must be a link to a run, but is %s (of a copy?); make it a link: mv "
+                       "latest NAME && ln -s NAME latest",
                        link, S_ISDIR(about.st_mode) ? "a directory itself" : "a file");
     if (about.st_uid != geteuid() && about.st_uid != 0)
         return rm_fail(error, -EPERM, "%s is a link of user %u, but this process runs as user %u",
@@ -58,7 +58,7 @@ int rm_run_directory_latest(struct rm_run_directory *directory, const char *pare
         return rc;
     const int folder = rm_file_folder(link, false, real, error);
     if (folder == -ENOENT) {
-        rm_fail(error, -ENOENT, "%s leads to what is not there", link);
+        rm_fail(error, -ENOENT, "%s is a link to a missing file", link);
         return 1;
     }
     if (folder < 0)

@@ -61,7 +61,7 @@ static int lock_record(int fd)
 static int refuse(int fd, const char *directory, struct rm_error *error)
 {
     static const char advice[] =
-        "stop it (ringctl stop), or begin another run (--fresh, or --name)";
+        "stop it (ringctl stop), or start another run (--fresh, or --name)";
     struct rm_run_holder self, holder;
     char text[TEXT_MAX] = "";
     const ssize_t n = pread(fd, text, sizeof text - 1, 0);
@@ -70,15 +70,14 @@ static int refuse(int fd, const char *directory, struct rm_error *error)
     rm_run_holder_self(&self);
     const enum rm_run_holding where = rm_run_holding_of(text, &self, &holder);
     if (where == RM_HELD_BY_NONE)
-        return rm_fail(error, -EAGAIN, "%s: is being taken or given back by another daemon",
-                       directory);
+        return rm_fail(error, -EAGAIN, "%s: another daemon is locking or unlocking it", directory);
     /* Another container's process has another number here. */
     const bool seen = where == RM_HELD_HERE && strcmp(holder.host, self.host) == 0;
     if (seen && rm_holder_of(holder.pid) == RM_HOLDER_ENDS)
         return rm_fail(error, -EAGAIN, "%s: is held by process %d on %s, which is ending",
                        directory, holder.pid, holder.host);
-    return rm_fail(error, -EEXIST, "already running: process %d on host %s runs what is in %s; %s",
-                   holder.pid, holder.host, directory, advice);
+    return rm_fail(error, -EEXIST, "already running: process %d on host %s uses %s; %s", holder.pid,
+                   holder.host, directory, advice);
 }
 
 /* The lock was had, or this file system knows none (`blind`): may who left his name there be alive?
@@ -98,8 +97,8 @@ static int judge(struct rm_run_lock *lock, bool blind, const char *directory,
     if (blind && ((where == RM_HELD_HERE && rm_holder_of(holder.pid) == RM_HOLDER_STAYS) ||
                   where == RM_HELD_ON_OTHER_HOST))
         return rm_fail(error, -EEXIST,
-                       "%s: process %d on host %s runs it, by what it left there; this file system "
-                       "has no locks, so if that process is gone, remove %s",
+                       "%s: its lock file names process %d on host %s, and this file system has no "
+                       "locks; if that process has ended, remove %s",
                        directory, holder.pid, holder.host, lock->path);
     snprintf(lock->left, sizeof lock->left, "process %d on host %s%s", holder.pid, holder.host,
              where == RM_HELD_BEFORE          ? ", before that host was rebooted"

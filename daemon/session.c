@@ -72,7 +72,7 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
     fields.step = (int64_t)rm_session_steps(&daemon->session);
     if (daemon->adoption.done) {
         rm_log_message(&daemon->log, RM_LOG_NOTICE, RM_MESSAGE_ADOPTED, &fields,
-                       "goes on where a daemon was killed: rows before %llu, after %llu; step "
+                       "continues the run of a killed daemon: rows before %llu, after %llu; step "
                        "%llu, update %llu",
                        (unsigned long long)daemon->adoption.left_rows,
                        (unsigned long long)daemon->adoption.rows,
@@ -95,10 +95,11 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
                    daemon->resumed.changes);
     }
     if (daemon->run_lock.left[0])
-        rm_log(&daemon->log, RM_LOG_NOTICE, "this run was left by %s", daemon->run_lock.left);
+        rm_log(&daemon->log, RM_LOG_NOTICE, "this run was left unfinished by %s",
+               daemon->run_lock.left);
     if (daemon->resumed.passed_over[0])
         rm_log(&daemon->log, RM_LOG_WARNING, "%s: %s",
-               daemon->resumed.from[0] ? "passed over" : "starts a new run",
+               daemon->resumed.from[0] ? "skipped" : "starts a new run",
                daemon->resumed.passed_over);
     rm_fdstore_keep(&daemon->session);
 }

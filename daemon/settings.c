@@ -184,7 +184,7 @@ static int check(struct rm_setting_change *s, struct rm_error *error)
     struct rm_settings *settings = s->settings;
     struct changes c = changes_of(s);
     if (s->back && s->keep)
-        return rm_fail(error, -EINVAL, "%s: what is set back is not kept", s->key);
+        return rm_fail(error, -EINVAL, "%s: \"default\" cannot be kept", s->key);
     s->wanted = settings->spec.session->experiment;
     s->before = rm_config_get(&s->wanted, s->key, error);
     if (!s->before)
@@ -212,7 +212,7 @@ static int make(struct rm_setting_change *s, int written, const char *why, struc
     struct rm_settings *settings = s->settings;
     struct changes c = changes_of(s);
     if (written < 0 && s->must_last)
-        return rm_fail(error, written, "%s: nothing changed, because it cannot be written down: %s",
+        return rm_fail(error, written, "%s: nothing changed, because it cannot be saved: %s",
                        s->key, why);
     if (written < 0)
         rm_log(settings->spec.log, RM_LOG_WARNING, "%s", why);
@@ -372,7 +372,7 @@ static bool set_again(struct rm_settings *settings, const char *path, const json
     struct changes c = {
         .settings = settings, .who = who, .source = "kept over a restart", .tell = true};
     if (rm_config_set(&wanted, path, value, &error) < 0) {
-        rm_log(settings->spec.log, RM_LOG_WARNING, "%s was to be kept, and cannot be: %s", path,
+        rm_log(settings->spec.log, RM_LOG_WARNING, "the kept value of %s cannot be set: %s", path,
                error.text);
         return false;
     }
@@ -419,7 +419,7 @@ void rm_settings_restore(struct rm_settings *settings, const char *run_directory
             rm_log(settings->spec.log, RM_LOG_NOTICE,
                    "%s was set by user %u and %s: it is the configuration's again", path,
                    (unsigned)setting.user,
-                   setting.keep ? "has another value there since" : "not to be kept");
+                   setting.keep ? "has a new value in the configuration since" : "not to be kept");
         if (rc == 0)
             rc = rm_kept_drop(&dropped, path, getuid(), &error);
     }

@@ -85,7 +85,7 @@ static void count_fault(struct rm_daemon *daemon, uint32_t index)
     struct rm_log_fields fields = RM_LOG_NO_FIELDS;
     fields.worker = slot->name;
     rm_log_message(&daemon->log, RM_LOG_WARNING, RM_MESSAGE_DEVICE, &fields,
-                   "%s failed %u %s (learner.device_faults) and is not used any more", uuid, faults,
+                   "%s failed %u %s (learner.device_faults) and is no longer used", uuid, faults,
                    rm_plural(faults, "time", "times"));
 }
 

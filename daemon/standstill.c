@@ -34,7 +34,7 @@ static bool rounds_damaged(struct rm_standstill *s, const struct rm_session *ses
     }
     if (++s->damaged < DAMAGED)
         return false;
-    snprintf(how, sizeof how, "round %llu, and participant %u is said to have finished round %llu",
+    snprintf(how, sizeof how, "round %llu, but participant %u has marked round %llu as finished",
              (unsigned long long)RM_PEEK(&round->current), who,
              (unsigned long long)RM_PEEK(&round->arrived[who]));
     return damaged(session, how, why, size);
@@ -84,5 +84,5 @@ bool rm_standstill_look(struct rm_standstill *s, const struct rm_session *sessio
         return false;
     }
     return now_ns - s->since_ns > PATIENCE * supervisor->limits.heartbeat_ns &&
-           damaged(session, "no worker works, but all run", why, size);
+           damaged(session, "all workers wait, and none makes a turn", why, size);
 }

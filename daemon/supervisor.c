@@ -178,9 +178,10 @@ mourn(struct rm_supervisor *s, struct rm_supervised_worker *w, uint64_t now_ns)
     if (recent >= s->limits.deaths_max) {
         char last[sizeof w->reason]; /* gcc with sanitizers takes the two for one place */
         memcpy(last, w->reason, sizeof last);
-        snprintf(w->failure, sizeof w->failure, "died %u %s within %.0f s; the last time: %s",
-                 recent, rm_plural(recent, "time", "times"),
-                 (double)s->limits.deaths_window_ns / 1e9, last);
+        snprintf(w->failure, sizeof w->failure,
+                 "died %u %s within %.0f s (supervisor.deaths_max); the last time: %s", recent,
+                 rm_plural(recent, "time", "times"), (double)s->limits.deaths_window_ns / 1e9,
+                 last);
         w->due_ns = 0;
         return RM_SUPERVISED_FAILED;
     }
@@ -293,7 +294,7 @@ void rm_supervisor_exited(struct rm_supervisor *supervisor, uint32_t index,
     }
     char how[64];
     if (w->hung)
-        snprintf(how, sizeof how, "killed after silence of more than %.1f s",
+        snprintf(how, sizeof how, "killed after more than %.1f s without a heartbeat",
                  (double)(w->state == RM_SUPERVISED_STARTING ? supervisor->limits.start_ns
                                                              : supervisor->limits.heartbeat_ns) /
                      1e9);

@@ -113,14 +113,14 @@ static int take_named(struct rm_device_choice *choice, const struct devices *fou
     if (count > found->count - first || count > RM_DEVICE_MEMBERS)
         return rm_fail(error, -ENODEV,
                        "learner.device \"%s\", learner.devices %u: of the %u GPU%s of this host "
-                       "only %u follow",
+                       "only %u come after it",
                        request->device, count, found->count, found->count == 1 ? "" : "s",
                        found->count - first - 1);
     for (uint32_t i = first; i < first + count; i++)
         if (in_quarantine(request->run, found->info[i].uuid))
             return rm_fail(error, -EHOSTDOWN,
-                           "learner.device \"%s\": %s failed learner.device_faults times and is "
-                           "not used any more; \"auto\" would continue without it",
+                           "learner.device \"%s\": %s failed learner.device_faults times and is no "
+                           "longer used; with \"auto\" the run would use another device",
                            request->device, found->info[i].uuid);
     return choose_from(choice, found, first, count, "asked for");
 }
@@ -176,8 +176,9 @@ static int choose(struct rm_device_choice *choice, const struct rm_device_reques
         if (!in_quarantine(request->run, found.info[i].uuid))
             found.info[usable++] = found.info[i];
     if (!usable)
-        return take_cpu(choice, request,
-                        "every GPU of this host failed too often and is not used any more");
+        return take_cpu(
+            choice, request,
+            "every GPU of this host failed learner.device_faults times and is no longer used");
     found.count = usable;
     const uint32_t wanted = devices_of(request), count = as_many(request, usable);
     int at = snprintf(why, sizeof why, "an update is %.3g Mflop", request->flops / 1e6);

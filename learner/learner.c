@@ -225,11 +225,11 @@ static const char *take_rest(struct rm_learner *l)
     static const char *const rest[] = {"optimizer", "target", "critics", "temperature", NULL};
     struct rm_error error = {""};
     if (!l->session->newest[0] || !l->method->ops->takes_rest)
-        return "starts from zero";
+        return "starts from scratch";
     const int rc = load_state(l, l->session->newest, rest, &error);
     if (rc)
         fprintf(stderr, RM_SEVERITY_WARNING "learner of %s: %s\n", l->plan->name, error.text);
-    return rc ? "starts from zero" : "is that of the newest checkpoint";
+    return rc ? "starts from scratch" : "is that of the newest checkpoint";
 }
 
 /* policy.from: replaces the drawn weights. */

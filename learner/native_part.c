@@ -129,8 +129,9 @@ int rm_native_part_create(struct rm_native_part *n, const struct rm_native_part_
     const struct rm_native_world *native = rm_native_world_of(e->world.name);
     *n = (struct rm_native_part){.backend = spec->backend, .session = spec->session};
     if (!native || rm_experiment_is_foreign(e) || !spec->backend->device)
-        return rm_fail(error, -ENOTSUP, "actor.device: world \"%s\" cannot be stepped by %s",
-                       e->world.name, spec->backend->description);
+        return rm_fail(error, -ENOTSUP,
+                       "actor.device: world \"%s\" has no form for %s; use \"cpu\"", e->world.name,
+                       spec->backend->description);
     int rc = open_world(n, spec, error);
     if (!rc)
         rc = make_rows(n, spec, error);

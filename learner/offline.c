@@ -60,12 +60,13 @@ static int check_columns(const struct rm_recording_stream *stream,
             return rm_fail(error, -EINVAL, "stream %s has no column %s, which this world has",
                            stream->name, own->name);
         if (!alike(own, there))
-            return rm_fail(error, -EINVAL, "stream %s: column %s is %s; that of this world is %s",
+            return rm_fail(error, -EINVAL, "stream %s: column %s is %s; this world has %s",
                            stream->name, own->name, type_and_shape(there).s, type_and_shape(own).s);
     }
     for (uint32_t c = 0; c < stream->columns; c++)
         if (!find(want, stream->column[c].name))
-            return rm_fail(error, -EINVAL, "stream %s has a column %s, which this world has not",
+            return rm_fail(error, -EINVAL,
+                           "stream %s has a column %s, which this world does not have",
                            stream->name, stream->column[c].name);
     return 0;
 }
@@ -95,13 +96,15 @@ static int check_stream(const struct rm_recording *r, const struct rm_recording_
 {
     struct rm_recording_stream want = {.columns = 0};
     if (stream->agents != plan->agents)
-        return rm_fail(error, -EINVAL, "stream %s: %u agents of a world have policy %s; here %u",
+        return rm_fail(error, -EINVAL,
+                       "stream %s: %u agents of a world have policy %s; this experiment has %u",
                        stream->name, stream->agents, plan->name, plan->agents);
     if (stream->lanes != stream->agents * stream->worlds)
         return rm_fail(error, -EBADMSG, "stream %s: %u lanes are not %u agents in %u worlds",
                        stream->name, stream->lanes, stream->agents, stream->worlds);
     if (stream->actions != agent->actions)
-        return rm_fail(error, -EINVAL, "stream %s: agents chose among %u actions; here among %u",
+        return rm_fail(error, -EINVAL,
+                       "stream %s: agents chose among %u actions; this experiment has %u",
                        stream->name, stream->actions, agent->actions);
     rm_recorded_columns(&want, plan, agent);
     const int rc = check_columns(stream, &want, error);
@@ -133,7 +136,7 @@ static int open_recording(struct rm_recording *r, const struct rm_experiment *e,
                      e->world.name);
     else if (r->every != RM_RECORD_STEP)
         rc = rm_fail(error, -EINVAL,
-                     "it has episodes alone (record.every \"episode\"); learning needs all steps");
+                     "it has only episodes (record.every \"episode\"); learning needs all steps");
     if (rc < 0)
         rm_recording_close(r);
     return rc;

@@ -480,7 +480,7 @@ static int read_raw(struct rm_recording *r, uint64_t number, uint8_t **out, stru
     struct rm_recording_chunk *chunk = &r->chunk[number], head;
     if (!read_head(r, chunk->offset, &head) || head.stream != chunk->stream ||
         head.first != chunk->first || head.rows != chunk->rows || head.hash != chunk->hash)
-        return damaged(r, number, "its head is not what the index says", error);
+        return damaged(r, number, "its head contradicts the index", error);
     chunk->entries = head.entries;
     chunk->raw = head.raw;
     chunk->stored = head.stored;
@@ -493,14 +493,14 @@ static int read_raw(struct rm_recording *r, uint64_t number, uint8_t **out, stru
     int rc = 0;
     const ssize_t bytes = (ssize_t)(HEAD_BYTES + (size_t)head.stored);
     if (rc == 0 && pread(r->fd, block, (size_t)bytes, (off_t)chunk->offset) != bytes)
-        rc = damaged(r, number, "the file ends before it does", error);
+        rc = damaged(r, number, "it is cut short: the file ends before it", error);
     if (rc == 0 && XXH3_64bits_withSeed(block + 16, (size_t)bytes - 16, chunk->offset) != head.hash)
         rc = damaged(r, number, "its checksum does not match", error);
     if (rc == 0 && head.stored == head.raw)
         memcpy(raw, block + HEAD_BYTES, head.raw);
     else if (rc == 0 && LZ4_decompress_safe((const char *)block + HEAD_BYTES, (char *)raw,
                                             (int)head.stored, (int)head.raw) != (int)head.raw)
-        rc = damaged(r, number, "it does not unpack", error);
+        rc = damaged(r, number, "it cannot be decompressed", error);
     free(block);
     if (rc < 0)
         free(raw);
@@ -529,11 +529,11 @@ int rm_recording_read(struct rm_recording *r, uint64_t number, void *columns[RM_
         }
         const size_t n = get_column(columns[c], raw + at, chunk->raw - at, count, column->bytes);
         if (n == 0)
-            rc = damaged(r, number, "a column is not what its head says", error);
+            rc = damaged(r, number, "a column contradicts its head", error);
         at += n;
     }
     if (rc == 0 && at != chunk->raw)
-        rc = damaged(r, number, "something follows its columns", error);
+        rc = damaged(r, number, "it has more data than its columns", error);
     for (uint32_t c = 0; rc < 0 && c < stream->columns; c++) {
         free(columns[c]);
         columns[c] = NULL;
@@ -685,12 +685,13 @@ static int continue_one(struct rm_recording_writer *w, const char *run, enum rm_
         return rc;
     if (strcmp(r.run, run) != 0)
         rc = rm_fail(error, -EINVAL,
-                     "record.directory: %s has the recording of another run, %s; this is %s",
+                     "record.directory: %s has the recording of run %s, but this is run %s; use "
+                     "another folder",
                      w->folder, r.run, run);
     else if (r.every != every || !same_streams(&r, w->stream, w->streams))
         rc = rm_fail(error, -EINVAL,
-                     "record.directory: %s has a recording with other columns or lanes; this run "
-                     "cannot go on with it",
+                     "record.directory: %s has a recording with other columns or lanes, which this "
+                     "run cannot continue; use another folder",
                      w->folder);
     else
         rc = take_over(w, &r, error);

@@ -379,8 +379,8 @@ static int open_trainer(struct replay *r, struct rm_trainer_spec *spec, struct r
     const int rc = rm_trainer_create(&r->trainer, spec, error);
     if (rc != -ENOMEM || !r->feed || r->experiment->learner.feed != RM_FEED_AUTO)
         return rc;
-    fprintf(stderr, "learner of %s: batches are staged on the host after all: %s\n", r->plan->name,
-            error->text);
+    fprintf(stderr, "learner of %s: batches are staged on the host from now on: %s\n",
+            r->plan->name, error->text);
     rm_feed_destroy(r->feed);
     r->feed = NULL;
     rm_sampler_device_draws(r->sampler, false);
@@ -561,10 +561,9 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
         uint64_t hash = r->recorded.hash;
         RM_STATE(s, "recording", hash);
         if (hash != r->recorded.hash)
-            rm_state_fail(
-                s, -EPROTO,
-                "sample.from: %s is not what the checkpoint was made from: its rows differ",
-                r->experiment->sample.from);
+            rm_state_fail(s, -EPROTO,
+                          "sample.from: %s has other rows than the recording of the checkpoint",
+                          r->experiment->sample.from);
     }
     rm_sampler_state(r->sampler, s);
     rm_trainer_state(r->trainer, s);

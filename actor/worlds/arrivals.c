@@ -85,15 +85,15 @@ static const char *nonsense(uint8_t flags, bool playing)
     if (flags & ~KNOWN)
         return "unknown flag";
     if (flags & RM_ENV_DEAD)
-        return flags != RM_ENV_DEAD ? "dead, and something else too" : NULL;
+        return flags != RM_ENV_DEAD ? "DEAD together with another flag" : NULL;
     if ((flags & RM_ENV_VOID) && !(flags & RM_ENV_TRUNCATED))
-        return "void without truncated";
+        return "VOID without TRUNCATED";
     if ((flags & RM_ENV_FIRST) && (flags & LAST))
-        return "first and last observation in one";
+        return "FIRST together with TERMINATED or TRUNCATED";
     if ((flags & RM_ENV_FIRST) && playing)
-        return "a first observation in the middle of an episode";
+        return "FIRST in the middle of an episode";
     if (!(flags & RM_ENV_FIRST) && !playing)
-        return "an observation after the last one of its episode, without first";
+        return "a new episode without FIRST";
     return NULL;
 }
 

@@ -623,8 +623,7 @@ static int check_alike(const struct rm_experiment *experiment, struct rm_world_c
         return rc;
     if (!rm_described_alike(world.spec, spec))
         rc = rm_fail(error, -EINVAL,
-                     "with them world '%s' shows or takes something else than the world "
-                     "that is trained in",
+                     "world '%s' has other observations or actions with them than in training",
                      spec->name);
     rm_world_spec_close(&world);
     return rc;

@@ -24,7 +24,7 @@ static const char *row_fault(const struct rm_env_option_doc *doc)
     if (doc->most > RM_OPTIONS_MAX)
         return "its list has more than 256 values";
     if (doc->words && doc->type != RM_ENV_WORD)
-        return "lists words, but is none";
+        return "lists words, but its type is not a word";
     for (uint32_t i = 0; doc->words && doc->words[i]; i++)
         if (i == RM_OPTIONS_MAX || !rm_name_valid(doc->words[i]))
             return "lists more than 256 words, or one that cannot be a name: " RM_NAME_RULE;

@@ -198,11 +198,10 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
 
     for (uint32_t i = 1; i < policy->agents; i++)
         if (!alike(first, &spec->agent[policy->agent[i]]))
-            return rm_fail(
-                error, -EINVAL,
-                "policy.map: agents %s and %s share policy %u but differ in what they see "
-                "or do; give them a policy each",
-                first->name, spec->agent[policy->agent[i]].name, index);
+            return rm_fail(error, -EINVAL,
+                           "policy.map: agents %s and %s share policy %u, but their observations "
+                           "or actions differ; give each agent its own policy",
+                           first->name, spec->agent[policy->agent[i]].name, index);
     if (e->policy.map == RM_MAP_INDEPENDENT)
         memcpy(policy->name, plan->agent_name[policy->agent[0]], RM_NAME_MAX);
     else if (plan->policies == 1)
@@ -230,8 +229,8 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
     if (policy->choices > 1 && !traits->rollout)
         return rm_fail(error, -EINVAL,
-                       "world \"%s\": %u choices a step; algorithms that learn from replay take "
-                       "worlds of one choice, ppo, appo and vtrace take more",
+                       "world \"%s\": %u choices a step; algorithms that learn from replay support "
+                       "only one choice; use ppo, appo or vtrace",
                        spec->name, policy->choices);
     if (policy->reals && !traits->policy)
         return rm_fail(error, -EINVAL,
@@ -285,8 +284,8 @@ static int check_frozen(const struct rm_plan *plan, const struct rm_experiment *
         const struct rm_policy_plan *own = &plan->policy[f->policy], *of = &plan->policy[f->of];
         if (!alike(&spec->agent[own->agent[0]], &spec->agent[of->agent[0]]))
             return rm_fail(error, -EINVAL,
-                           "policy.frozen: policy %s cannot take snapshots of %s: their agents "
-                           "differ in what they see or do",
+                           "policy.frozen: policy %s cannot take snapshots of %s: the observations "
+                           "or actions of their agents differ",
                            own->name, of->name);
     }
     return 0;
@@ -371,7 +370,7 @@ int rm_plan_stage_figure(const struct rm_plan *plan, const struct rm_stage_rule 
     if (find_figure(plan, rule->figure, figure))
         return 0;
     list_figures(plan, all, sizeof all);
-    return rm_fail(error, -EINVAL, "figure: the world has no figure %s; figures are: %s",
+    return rm_fail(error, -EINVAL, "figure: the world has no figure %s; its figures are: %s",
                    rule->figure, all);
 }
 

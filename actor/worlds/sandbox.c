@@ -243,7 +243,7 @@ static int without(const struct rm_experiment *e, const char *what, struct rm_er
 {
     if (e->actor.sandbox == RM_SANDBOX_ON)
         return rm_fail(error, -EPROTO, "actor.sandbox: \"on\", but %s", what);
-    fprintf(stderr, RM_SEVERITY_NOTICE "sandbox: goes without: %s\n", what);
+    fprintf(stderr, RM_SEVERITY_NOTICE "sandbox: incomplete: %s\n", what);
     return 0;
 }
 

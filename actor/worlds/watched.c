@@ -32,10 +32,10 @@ static int check_description(const struct rm_watched *b, struct rm_error *error)
     if (rc < 0)
         return rc;
     if (!rm_described_alike(rm_described_spec(described), b->spec))
-        rc = rm_fail(error, -EPROTO,
-                     "world %s: it does not match its description any more: %s has changed; "
-                     "restart the experiment",
-                     b->spec->name, rm_world_source(b->described).value);
+        rc =
+            rm_fail(error, -EPROTO,
+                    "world %s: %s has changed since the experiment started; restart the experiment",
+                    b->spec->name, rm_world_source(b->described).value);
     rm_described_free(described);
     return rc;
 }
@@ -91,7 +91,9 @@ int rm_watched_replace(struct rm_watched *b, const struct rm_world_config *confi
     if (rc < 0)
         return rc;
     if (b->spec->agents != agents || b->spec->phases != phases || b->spec->figures != figures)
-        return rm_fail(error, -EPROTO, "world %s: looks different with other options",
+        return rm_fail(error, -EPROTO,
+                       "world %s: its observations or actions differ with other options; they must "
+                       "stay the same",
                        b->spec->name);
     return 0;
 }

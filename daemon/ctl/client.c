@@ -84,12 +84,12 @@ static int take_line(struct rm_ctl_client *client, json_t **message, struct rm_e
     client->used -= length + 1;
     memmove(client->line, newline + 1, client->used);
     if (!*message)
-        return rm_fail(error, -EPROTO, "what came is not JSON: %s", why.text);
+        return rm_fail(error, -EPROTO, "the reply is not JSON: %s", why.text);
     if (json_is_object(*message))
         return 1;
     json_decref(*message);
     *message = NULL;
-    return rm_fail(error, -EPROTO, "what came is not a JSON object");
+    return rm_fail(error, -EPROTO, "the reply is not a JSON object");
 }
 
 /* One message, from the buffer or the socket. */
@@ -158,12 +158,12 @@ static int greet(struct rm_ctl_client *client, uint64_t deadline, struct rm_erro
     json_t *protocol = json_object_get(ringmaster, "protocol");
     if (not_now(message))
         rc = rm_fail(error, -EAGAIN, "%s",
-                     text_of(json_object_get(message, "error"), "desc", "it has no time"));
+                     text_of(json_object_get(message, "error"), "desc", "it has too many clients"));
     else if (!json_is_integer(protocol))
-        rc = rm_fail(error, -EPROTO, "this is no experiment: it does not greet as one");
+        rc = rm_fail(error, -EPROTO, "not an experiment: no greeting of Ringmaster");
     else if (json_integer_value(protocol) != RM_CTL_CLIENT_PROTOCOL)
         rc = rm_fail(error, -EPROTO,
-                     "the experiment speaks protocol %lld (version %s), this ringctl speaks %d",
+                     "the experiment speaks protocol %lld (version %s), but this ringctl speaks %d",
                      (long long)json_integer_value(protocol),
                      text_of(ringmaster, "version", "unknown"), RM_CTL_CLIENT_PROTOCOL);
     else

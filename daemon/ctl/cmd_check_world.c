@@ -89,7 +89,7 @@ static json_t *play(const struct rm_experiment *experiment, uint32_t steps, doub
     const int rc = rm_probe_check(experiment, steps, patience_s, &text, error);
     if (rc == -ETIMEDOUT)
         rm_fail_within(error, rc,
-                       "not over within --timeout, which is %g s (give it more, or fewer --steps)",
+                       "did not end within --timeout (%g s); give a longer time, or fewer --steps",
                        patience_s);
     if (rc)
         return NULL;
@@ -98,7 +98,7 @@ static json_t *play(const struct rm_experiment *experiment, uint32_t steps, doub
     if (!report || json_array_size(json_object_get(report, "rules")) != RM_RULE_COUNT) {
         json_decref(report);
         report = NULL;
-        rm_fail(error, -EPROTO, "%s: what the process said is no report",
+        rm_fail(error, -EPROTO, "%s: the process wrote no valid report",
                 rm_world_source(&experiment->world).value);
     }
     return report;
@@ -148,9 +148,9 @@ static void compare(json_t *report, const json_t *second)
     json_object_set_new(rule, "tried", json_true());
     json_object_set_new(rule, "broken", json_integer(!same));
     if (!same)
-        json_object_set_new(rule, "text",
-                            json_string("its rows differ: something of the process or of "
-                                        "the clock is drawn from"));
+        json_object_set_new(
+            rule, "text",
+            json_string("its rows differ: they depend on the process or on the clock"));
 }
 
 /* A text of the report as one harmless line: the process that wrote it had loaded the world. */

@@ -21,7 +21,8 @@ int rm_ctl_man(const struct rm_ctl_arguments *given)
             return RM_CTL_OK;
         }
     }
-    fprintf(stderr, "ringctl: \"%s\" is not generated; these are:", given->argument[0]);
+    fprintf(stderr,
+            "ringctl: there is no generated page \"%s\"; these are generated:", given->argument[0]);
     for (const struct rm_man_page *page = rm_man_pages; page->file; page++)
         fprintf(stderr, " %s", page->file);
     fputc('\n', stderr);

@@ -65,7 +65,7 @@ static int refused_early(struct show *s, int fd, size_t got, struct rm_error *er
     s->text[got] = '\0';
     json_t *words = json_loads(s->text, 0, NULL);
     const char *why = json_string_value(json_object_get(words, "error"));
-    const int rc = rm_fail(error, -EINVAL, "%s", why ? why : "what was played is no frame");
+    const int rc = rm_fail(error, -EINVAL, "%s", why ? why : "the player wrote no valid frame");
     rm_utf8_repair(error->text);
     json_decref(words);
     return rc;
@@ -234,10 +234,9 @@ static int find_policies(const struct rm_ctl_arguments *given, const struct rm_e
         return rc;
     snprintf(latest, sizeof latest, "%s/%s/latest/policies", e->run.directory, e->name);
     if (access(latest, R_OK) < 0)
-        return rm_ctl_complain(RM_CTL_USAGE,
-                               "%s needs a --policy: there is no run of %s in %s to take them "
-                               "from",
-                               given->command->name, e->name, e->run.directory);
+        return rm_ctl_complain(
+            RM_CTL_USAGE, "%s needs --policy, because there is no run of %s in %s with policies",
+            given->command->name, e->name, e->run.directory);
     return add_policy(files, latest);
 }
 
@@ -252,7 +251,7 @@ static int play_files(const struct rm_ctl_arguments *given, struct show *s,
         return rc;
     s->record = rm_ctl_value(given, "record");
     if (s->record && s->fps <= 0)
-        return rm_ctl_complain(RM_CTL_USAGE, "--fps 0: a film needs a rate above 0");
+        return rm_ctl_complain(RM_CTL_USAGE, "--fps 0: a film needs a value above 0");
     if (s->record && rm_film_check(s->record, &error) < 0)
         return rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
     rc = play(s, experiment, experiment->name, episodes, files->list, files->count);
@@ -395,7 +394,7 @@ static int take_result(struct show *s, const struct rm_experiment *experiment, u
             error = why;
         *result = got && s->head.kind == RM_PLAYER_RESULT ? json_loads(s->text, 0, NULL) : NULL;
         if (rc >= 0 && !*result && !error.text[0])
-            rm_fail(&error, -EPROTO, "what was played has no result");
+            rm_fail(&error, -EPROTO, "the player wrote no result");
     }
     return rc < 0 || !*result ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text) : 0;
 }

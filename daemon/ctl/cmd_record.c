@@ -116,8 +116,8 @@ static int verify(const struct rm_ctl_arguments *given, struct rm_recording *r)
     printf("%" PRIu64 " of %" PRIu64 " %s whole\n", r->chunks - damaged, r->chunks,
            rm_plural(r->chunks, "chunk is", "chunks are"));
     if (r->tail)
-        printf("after them %" PRIu64 " bytes of one that was not finished, from byte %" PRIu64
-               " on; they do not count\n",
+        printf("after them %" PRIu64 " bytes of an unfinished chunk, from byte %" PRIu64
+               " on; they are ignored\n",
                r->tail, r->bytes);
     return damaged ? RM_CTL_FAILED : RM_CTL_OK;
 }

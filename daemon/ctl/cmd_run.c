@@ -44,7 +44,7 @@ int rm_ctl_run(const struct rm_ctl_arguments *given)
         return rm_ctl_sweep(given, &experiment);
     if (rm_ctl_value(given, "jobs"))
         return rm_ctl_complain(
-            RM_CTL_USAGE, "--jobs is for --seeds and for experiments with a sweep; %s has none",
+            RM_CTL_USAGE, "--jobs needs --seeds or an experiment with a sweep; %s has no sweep",
             given->argument[0]);
     char **line = calloc(2 * given->given_count + 5, sizeof *line);
     if (!line)

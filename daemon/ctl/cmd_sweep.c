@@ -93,8 +93,7 @@ static int read_keys(struct sweep *s)
     s->sweep = json_loads(s->experiment->sweep, 0, NULL);
     if (s->seeds && json_object_get(s->sweep, "seed"))
         return rm_ctl_complain(RM_CTL_USAGE,
-                               "--seeds is for sweeps without seeds; that of %s has "
-                               "some",
+                               "--seeds cannot be used with a sweep over seed, as in %s",
                                s->given->argument[0]);
     if (s->seeds) {
         const json_int_t from = (json_int_t)s->experiment->seed;
@@ -236,8 +235,8 @@ static int check_values(const struct sweep *s, size_t number)
     }
     return same ? 0
                 : rm_ctl_complain(RM_CTL_FAILED,
-                                  "%s/%s is a run with other values than the sweep's number %zu: "
-                                  "use another --name, or --fresh",
+                                  "%s/%s is a run with other values than run %zu of the sweep; use "
+                                  "another --name, or --fresh",
                                   s->directory, s->run[number].name, number);
 }
 

@@ -325,7 +325,7 @@ static void last_line(const struct tuning *t, char *line, size_t size)
     char path[96], text[512];
     snprintf(path, sizeof path, "%s/log", t->folder);
     FILE *in = fopen(path, "re");
-    snprintf(line, size, "it did not train in time");
+    snprintf(line, size, "it did not begin to train in time");
     while (in && fgets(text, sizeof text, in))
         if (text[0] != '\n') {
             text[strcspn(text, "\n")] = '\0';
@@ -467,7 +467,8 @@ static void print_table(const struct tuning *t, const struct candidate *best)
     putchar('\n');
     rm_table_end(&table, stdout, &style);
     if (untried)
-        printf("\n%zu more were not tried in this time; explain predicts no more of them\n",
+        printf("\n%zu more settings were not tried in this time; the model predicts no gain from "
+               "them\n",
                untried);
 }
 
@@ -480,7 +481,7 @@ static int name_output(struct tuning *t)
     snprintf(t->output, sizeof t->output, "%.*s.tuned.json", (int)(json ? length - suffix : length),
              file);
     if (access(t->output, F_OK) == 0 && !rm_ctl_flag(t->given, "fresh"))
-        return rm_ctl_complain(RM_CTL_FAILED, "%s is there: remove it, or replace it with --fresh",
+        return rm_ctl_complain(RM_CTL_FAILED, "%s exists; remove it, or replace it with --fresh",
                                t->output);
     return 0;
 }

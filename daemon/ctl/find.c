@@ -199,7 +199,7 @@ static int complain_of_none(const char *others)
     if (!others[0])
         return rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "no experiment is running");
     return rm_ctl_complain(RM_CTL_NO_EXPERIMENT,
-                           "no experiment of yours is running, but those of others: %s. An "
+                           "no experiment of yours is running; experiments of other users: %s. An "
                            "experiment answers its user, members of its group, and root (sudo)",
                            others);
 }
@@ -282,7 +282,7 @@ static int run_of_file(char *path, const char *file)
     } else {
         snprintf(path, PATH_MAX, "%s/%s/latest", e->run.directory, e->name);
         if (access(path, F_OK) < 0)
-            rc = rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "there is no run of %s in %s", e->name,
+            rc = rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "no run of %s is in %s", e->name,
                                  e->run.directory);
     }
     free(e);

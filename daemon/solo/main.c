@@ -89,8 +89,7 @@ static int run(const char *run_directory, const char *resume, const char *newest
         return RM_EXIT_NEVER;
     uint32_t self = rm_worker_solo(&solo.session.objects);
     if (self >= solo.session.objects.workers) {
-        rm_fail(error, -EINVAL,
-                "mode is not \"sequential\": there is no place for ringmaster-solo");
+        rm_fail(error, -EINVAL, "mode must be \"sequential\" for ringmaster-solo");
         destroy(&solo);
         return RM_EXIT_NEVER;
     }

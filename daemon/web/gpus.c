@@ -93,7 +93,7 @@ static bool load(struct rm_gpus *gpus)
         void *function = dlsym(gpus->library, symbols[i].symbol);
         if (!function) {
             snprintf(gpus->why, sizeof gpus->why,
-                     "no figures of GPUs: NVIDIA's driver is too old, it has no %s",
+                     "no figures of GPUs: NVIDIA's driver is too old: %s is missing",
                      symbols[i].symbol);
             return false;
         }

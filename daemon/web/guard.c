@@ -118,12 +118,12 @@ static int make_token(struct rm_guard *guard, const char *path, struct rm_error 
 static int check_token(const char *token, size_t length, const char *path, struct rm_error *error)
 {
     if (length < RM_GUARD_TOKEN_MIN || length > RM_GUARD_TOKEN_MAX)
-        return rm_fail(error, -EINVAL, "%s: its token has %zu characters; give %d to %d", path,
+        return rm_fail(error, -EINVAL, "%s: the token has %zu characters, must have %d to %d", path,
                        length, RM_GUARD_TOKEN_MIN, RM_GUARD_TOKEN_MAX);
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)token[i]) && (!token[i] || !strchr("-._~", token[i])))
             return rm_fail(error, -EINVAL,
-                           "%s: a token has letters, digits, '-', '.', '_' and '~' alone", path);
+                           "%s: a token has only letters, digits, '-', '.', '_' and '~'", path);
     return 0;
 }
 

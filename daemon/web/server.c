@@ -232,7 +232,7 @@ static const char *why_no_change(const struct head *head)
     if (!rm_guard_origin(head->origin, head->host))
         return "a change needs an Origin that is this host\n";
     if (head->site && strcmp(head->site, "same-origin") != 0)
-        return "a change comes from this page alone\n";
+        return "changes are accepted only from this page\n";
     return NULL;
 }
 

@@ -191,7 +191,7 @@ static int alloc_copy(struct rm_guard *g, struct copy *copy, struct rm_error *er
 int rm_guard_ready(struct rm_guard *g, struct rm_error *error)
 {
     if (g->too_many)
-        return rm_fail(error, -E2BIG, "a guard of more than %d parts", RM_GUARD_PARTS);
+        return rm_fail(error, -E2BIG, "a guard has at most %d parts", RM_GUARD_PARTS);
     int rc = alloc_copy(g, &g->good, error);
     if (!rc)
         rc = alloc_copy(g, &g->candidate, error);

@@ -64,7 +64,8 @@ static int make(struct parallel *p, const struct rm_update_ops *ops,
     own.replicas = spec->backend->device->collective->members(spec->backend, members);
     p->rows = e->sample.batch / own.replicas;
     if (e->sample.batch % own.replicas || p->rows == 0)
-        return rm_fail(error, -EINVAL, "sample.batch: %u is no multiple of %u devices",
+        return rm_fail(error, -EINVAL,
+                       "sample.batch: %u is not a multiple of %u devices (learner.devices)",
                        e->sample.batch, own.replicas);
     if (e->debug.check_finite != RM_CHECK_FINITE_OFF || e->network.normalize_observations)
         return rm_fail(error, -ENOTSUP,
@@ -208,7 +209,7 @@ void rm_parallel_make_equal(struct rm_updates *const *all, uint32_t count,
         if (copy_state(all[0], all[i], state, &error))
             fprintf(stderr,
                     RM_SEVERITY_WARNING
-                    "learner of %s: device %u of %u is not equal to the first: %s\n",
+                    "learner of %s: device %u of %u differs from the first: %s\n",
                     all[0]->finite.name, i + 1, count, error.text);
 }
 

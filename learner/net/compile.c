@@ -157,8 +157,9 @@ static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double ga
     rm_compile_spread(c);
     struct rm_row_form flat = c->place.form; /* tokens side by side */
     if ((uint64_t)flat.features * flat.tokens > (1u << 24))
-        return rm_compile_refuse(c, "a head over %u tokens of %u features; put a mean_pool first",
-                                 flat.tokens, flat.features);
+        return rm_compile_refuse(
+            c, "%u tokens of %u features are too many for a head; put a mean_pool before it",
+            flat.tokens, flat.features);
     flat.features *= flat.tokens;
     flat.tokens = 1;
     c->place.form = flat;
@@ -189,11 +190,11 @@ static int add_action_head(struct rm_compiler *c)
                                     "learns probabilities");
     bool pointer = rm_compile_ends_in_pointer(config);
     if (pointer && reals)
-        return rm_compile_refuse(c, "a pointer scores discrete actions, and agents choose real "
-                                    "numbers too: end in another layer");
+        return rm_compile_refuse(c, "a pointer scores only discrete actions, but agents choose "
+                                    "real numbers too; use another last layer");
     if (pointer && (dueling || config->noisy_head))
-        return rm_compile_refuse(c, "a pointer scores actions itself: network.head.dueling and "
-                                    "noisy must be off");
+        return rm_compile_refuse(c, "a pointer scores actions itself; network.head.dueling and "
+                                    "network.head.noisy must be false");
     int code = pointer ? 0
                        : add_head(c, dueling ? outputs + k : outputs, config->noisy_head,
                                   values ? config->value_gain : config->policy_gain);

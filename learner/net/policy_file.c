@@ -200,7 +200,7 @@ static int open_policy(struct rm_safetensors *file, const char *path, struct rm_
     if (format && !strcmp(format, RM_POLICY_FORMAT))
         return 0;
     rm_safetensors_close(file);
-    return rm_fail(error, -EPROTO, "%s: is no policy's file: its format is not " RM_POLICY_FORMAT,
+    return rm_fail(error, -EPROTO, "%s: is not a policy file: its format must be " RM_POLICY_FORMAT,
                    path);
 }
 

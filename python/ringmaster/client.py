@@ -52,7 +52,7 @@ class Counters:
         if found != (MAGIC, where["layout"], where["layout_hash"]):
             self.memory.close()
             raise ValueError(f"{where['path']} has layout {version} ({layout_hash:016x}) where {where['layout']} "
-                             f"({where['layout_hash']}) is expected: it is no board of this daemon's")
+                             f"({where['layout_hash']}) is expected: the board belongs to another daemon")
         self.blocks = {"policies": (where["policies"], where["policy_values"]),
                        "workers": (where["workers"], where["worker_values"])}
 
@@ -95,7 +95,7 @@ class Client:
         self.buffer, self.waiting = b"", []
         self.greeting = self.line()["ringmaster"]
         if self.greeting["protocol"] != 1:
-            raise ConnectionError(f"{path} speaks protocol {self.greeting['protocol']}, this is 1")
+            raise ConnectionError(f"{path} speaks protocol {self.greeting['protocol']}, but this package speaks 1")
 
     def line(self) -> Dict[str, Any]:
         while b"\n" not in self.buffer:

@@ -23,7 +23,7 @@ class Run:
     def __init__(self, directory: Union[str, os.PathLike]):
         self.directory = os.path.realpath(directory)
         if not os.path.exists(self.path("config.json")):
-            raise FileNotFoundError(f"{directory} is no run's directory: it has no config.json")
+            raise FileNotFoundError(f"{directory} is not a run directory: it has no config.json")
 
     def __repr__(self) -> str:
         return f"Run({self.directory!r})"
@@ -132,7 +132,7 @@ def pickled(env: Callable, folder: str) -> str:
     try:
         import cloudpickle
     except ImportError:
-        raise ValueError(f"{getattr(env, '__name__', env)!r} is in no file that workers could import: define it in a module, or "
+        raise ValueError(f"{getattr(env, '__name__', env)!r} is not in a file that workers can import: define it in a module, or "
                          "pip install cloudpickle") from None
     with open(os.path.join(folder, "env.pickle"), "wb") as file:
         cloudpickle.dump(env, file)
@@ -214,7 +214,7 @@ def train(experiment: Union[str, os.PathLike, Dict[str, Any], None] = None, *, e
         raise RuntimeError("train() is called while a worker imports this script for its environment: call it below "
                            'if __name__ == "__main__":')
     if (experiment is None) == (env is None):
-        raise ValueError("train() takes an experiment's file or env=, one of them")
+        raise ValueError("train() takes either an experiment's file or env=")
     folder = tempfile.mkdtemp(prefix="ringmaster-")
     try:
         if experiment is None:

@@ -32,7 +32,7 @@ def kind_of(space, what):
     for cls in type(space).__mro__:
         if cls.__name__ in KINDS:
             return cls.__name__
-    raise Fault(f"the {what} is {type(space).__name__}, which is no space that is known here: Discrete, MultiDiscrete, "
+    raise Fault(f"the {what} is {type(space).__name__}, which is not supported; use Discrete, MultiDiscrete, "
                 f"MultiBinary, Box, or a Dict or Tuple of them; {WRAP}")
 
 
@@ -91,7 +91,7 @@ class Leaf:
         try:
             array = np.asarray(value)
         except ValueError as why:
-            raise Fault(f"{self} is no array: {why}") from None
+            raise Fault(f"{self} is not an array: {why}") from None
         if array.dtype.kind not in "biuf":
             raise Fault(f"{self} has dtype {array.dtype}, where its space has numbers ({self.dtype})")
         if array.shape != self.shape:
@@ -318,8 +318,8 @@ class Action:
         dtype, shape, at = np.dtype(space.dtype), tuple(space.shape), len(self.low)
         low, high = (np.broadcast_to(np.asarray(end, np.float64), shape) for end in (space.low, space.high))
         if dtype.kind != "f":
-            raise Fault(f"the {what} is a Box of {dtype}: learned are real numbers (float32), and choices "
-                        "(MultiDiscrete)")
+            raise Fault(f"the {what} is a Box of {dtype}; use a Box of float32 for real numbers, or MultiDiscrete "
+                        "for choices")
         if math.prod(shape) == 0:
             raise Fault(f"the {what} has {shape_text(shape)}: an action has one number at least")
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):

@@ -415,7 +415,7 @@ def autoreset_mode(env):
         old = False
     if old:
         return "same"
-    raise Fault(f"{type(env).__name__} does not say how its worlds begin anew: give it metadata[\"autoreset_mode\"], "
+    raise Fault(f"{type(env).__name__} does not say how its worlds restart: set metadata[\"autoreset_mode\"], "
                 "gymnasium.vector.AutoresetMode.NEXT_STEP, SAME_STEP or DISABLED")
 
 
@@ -579,8 +579,8 @@ class Vector(Batch):
         """The true last observation, which SAME_STEP has aside: an array of objects, or of members."""
         value = None if finals is None else self.part(finals, i)
         if value is None:
-            raise Fault("an episode is over, and infos have neither \"final_obs\" nor \"final_observation\": what is "
-                        "learned of an episode's end needs the last observation")
+            raise Fault("an episode is over, and infos have neither \"final_obs\" nor \"final_observation\": learning "
+                        "from an episode's end needs the last observation")
         return value
 
 
@@ -674,7 +674,7 @@ class Parallel(Batch):
             else:
                 agent.blank(w, DEAD)
         if not any(self.playing[w]):
-            raise Fault("nobody is in play after reset(): env.agents is empty")
+            raise Fault("no agent is in play after reset(): env.agents is empty")
 
     def reset(self):
         for w in range(self.worlds):
@@ -767,7 +767,7 @@ class Aec(Batch):
         seed = self.seed_world(w)
         self.call(w, self.envs[w].reset, seed=seed)
         if not self.envs[w].agents:
-            raise Fault("nobody is in play after reset(): env.agents is empty")
+            raise Fault("no agent is in play after reset(): env.agents is empty")
 
     def reset(self):
         for w in range(self.worlds):

@@ -94,7 +94,8 @@ static void a_hang_is_reported(void **state)
 {
     (void)state;
     run("hang", "lockstep", "\"hang_step\":50");
-    says((const char *[]){"died 2 times", "killed after silence of more than 2.0 s: silent",
+    says((const char *[]){"died 2 times",
+                          "killed after more than 2.0 s without a heartbeat: silent",
                           "in step() of count", AT_50, NULL});
 }
 
@@ -166,7 +167,7 @@ static void gdb_looks_at_a_hang(void **state)
     if (!gdb_is_here())
         skip();
     gdb_looks("gdb-hang", "\"hang_step\":50", "count.c:");
-    says((const char *[]){"killed after silence of more than 2.0 s: silent", NULL});
+    says((const char *[]){"killed after more than 2.0 s without a heartbeat: silent", NULL});
 }
 
 /* Without one, and with one that does not do its work, the process's own report stands. */
@@ -175,7 +176,7 @@ static void without_gdb_it_is_said(void **state)
     (void)state;
     setenv("RINGMASTER_GDB", "", 1);
     run("no-gdb", "free", "\"crash_step\":50");
-    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "there is no gdb: "));
+    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "gdb is not installed: "));
     says((const char *[]){"SIGSEGV", "in step() of count", AT_50, NULL});
     rm_test_daemon_end(&d);
     setenv("RINGMASTER_GDB", "/bin/false", 1);

@@ -86,9 +86,9 @@ static void a_device_that_goes_on_failing_is_left_alone(void **state)
         assert_int_equal(run_it(), 0);
         said(words);
         assert_int_equal(times_said(words), 3);
-        said("failed 3 times (learner.device_faults) and is not used any more");
-        said("learner of agent_0: cpu: every GPU of this host failed too often and is not used any "
-             "more");
+        said("failed 3 times (learner.device_faults) and is no longer used");
+        said("learner of agent_0: cpu: every GPU of this host failed learner.device_faults times "
+             "and is no longer used");
         rm_test_daemon_end(&d);
     }
 }
@@ -101,7 +101,7 @@ static void one_asked_for_by_name_ends_the_run(void **state)
     assert_int_equal(run_it(), 1);
     assert_int_equal(times_said("exited with 70"), 3);
     said("the run failed");
-    said("failed learner.device_faults times and is not used any more");
+    said("failed learner.device_faults times and is no longer used");
 }
 
 static void what_is_missing_at_the_start_is_said(void **state)
@@ -163,7 +163,7 @@ static void too_little_memory_where_it_is_named_ends_the_run(void **state)
     said("bytes asked for");
     assert_int_equal(times_said("exited with 70: learner of policy agent_0: Emulated device"), 3);
     said("the run failed");
-    said("failed learner.device_faults times and is not used any more");
+    said("failed learner.device_faults times and is no longer used");
 }
 
 int main(void)

@@ -53,7 +53,8 @@ static void a_successor_takes_up_the_optimizer(void **state)
     (void)state;
     const int fd = begin();
     kill_the_learner(fd); /* before there is a checkpoint */
-    assert_true(rm_test_until_file(&d, "log.txt", "lost, its unpublished state starts from zero"));
+    assert_true(
+        rm_test_until_file(&d, "log.txt", "lost, its unpublished state starts from scratch"));
     assert_null(strstr(rm_test_daemon_file(&d, "log.txt"), "the optimizer is that of the newest"));
     json_decref(rm_test_ask(fd, "checkpoint", NULL));
     assert_true(rm_test_until_file(&d, "log.txt", "checkpoint 1: step "));

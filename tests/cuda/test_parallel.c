@@ -457,7 +457,7 @@ static void batches_that_cannot_be_divided_are_refused(void **state)
     rm_test_several_join(device, 3);
     s.backend = device[0];
     assert_int_equal(rm_trainer_create(&t, &s, &error), -EINVAL);
-    assert_non_null(strstr(error.text, "no multiple of 3 devices"));
+    assert_non_null(strstr(error.text, "not a multiple of 3 devices"));
     rm_test_several_close(device, 3);
 }
 

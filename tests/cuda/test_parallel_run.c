@@ -122,7 +122,7 @@ static void an_error_ends_the_process(void **state)
     home("error", "\"device\":\"auto\",\"devices\":2,\"device_faults\":1");
     assert_int_equal(run_it(), 0);
     said("exited with 70: CUDA error 999 (NCCL error 6");
-    said("is not used any more");
+    said("is no longer used");
 }
 
 static void rollouts_are_learned_from_together(void **state)

@@ -251,7 +251,7 @@ static void a_disk_that_fails_changes_nothing_that_was_to_be_kept(void **state)
         fd, "set", "{\"key\":\"optimizer.learning_rate\",\"value\":0.0003,\"keep\":true}");
     assert_string_equal(rm_test_error(reply), "invalid-argument");
     const char *words = json_string_value(rm_test_path(reply, "error.desc"));
-    assert_non_null(strstr(words, "nothing changed, because it cannot be written down"));
+    assert_non_null(strstr(words, "nothing changed, because it cannot be saved"));
     assert_non_null(strstr(words, "settings.jsonl"));
     json_decref(reply);
     assert_true(rate(fd) == 0.001);

@@ -159,7 +159,7 @@ def test_what_a_run_has_left(run):
     with open(run.plot(), encoding="utf-8") as file:
         assert file.read().startswith("<svg")
     assert ringmaster.Run(run.directory).policies == run.policies
-    with pytest.raises(FileNotFoundError, match="is no run's directory"):
+    with pytest.raises(FileNotFoundError, match="is not a run directory"):
         ringmaster.Run(os.path.dirname(__file__))
 
 
@@ -215,7 +215,7 @@ def test_an_environment_of_a_notebook_trains(folder):
 def test_what_is_wrong_is_said(folder):
     with pytest.raises(RuntimeError, match="there is no built-in world 'cartpool'; the nearest is 'cartpole'"):
         ringmaster.train(env="cartpool", steps=600, directory=folder, progress=False)
-    with pytest.raises(ValueError, match="one of them"):
+    with pytest.raises(ValueError, match="either an experiment's file or env="):
         ringmaster.train()
     with pytest.raises(RuntimeError, match="returned None: it has to return an environment"):
         ringmaster.train(env=lambda: None, steps=600, directory=folder, progress=False)

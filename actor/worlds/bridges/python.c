@@ -219,7 +219,7 @@ static void end_worker(struct share *share, int rc, char *sentence, size_t size,
     const int status = rm_python_worker_kill(&share->worker);
     rm_python_worker_report(&share->worker, lines, room);
     if (rc == -ETIMEDOUT)
-        snprintf(sentence, size, "took longer than it may (actor.step_deadline_s %g)",
+        snprintf(sentence, size, "took longer than allowed (actor.step_deadline_s %g)",
                  place.deadline_s);
     else if (WIFSIGNALED(status))
         snprintf(sentence, size, "its process was ended by signal %d (%s)", WTERMSIG(status),
@@ -341,8 +341,8 @@ static int take_description(struct rm_env *env, struct share *share, struct rm_e
     }
     if (strcmp(env->said, text) != 0)
         rc = rm_fail(error, -EINVAL,
-                     "world.python: \"%s\": shows or takes something else in another process: what "
-                     "it returns must not depend on chance or on the process",
+                     "world.python: \"%s\": its spaces differ in another process; they must not "
+                     "depend on chance or on the process",
                      env->world.python);
     free(text);
     return rc;
@@ -948,7 +948,7 @@ static struct share *ask_show(const struct rm_env *env, uint32_t world)
         cut_line(why);
     } else if (rc < 0) {
         snprintf(why, sizeof env->error, "its Python process %s",
-                 rc == -ETIMEDOUT ? "takes too long to draw it" : "has ended");
+                 rc == -ETIMEDOUT ? "took too long to draw a picture" : "has ended");
     }
     return rc < 0 ? NULL : share;
 }
@@ -974,7 +974,8 @@ static int show_picture(const struct rm_env *env, uint32_t world, uint8_t *rgb)
 static struct rm_env *create_env(const struct rm_env_config *config, char *error, size_t size)
 {
     (void)config;
-    snprintf(error, size, "a Python world is made by what world.python says");
+    snprintf(error, size,
+             "a Python world needs world.python: \"gymnasium:ID\" or \"module:function\"");
     return NULL;
 }
 

@@ -61,8 +61,8 @@ static int find_interpreter(const char *named, char path[PATH_MAX], struct rm_er
     close(fd);
     if (n == 2 && strncmp(start, "#!", 2) == 0)
         return rm_fail(error, -EINVAL,
-                       "world.interpreter: %s is a script that starts another interpreter; give "
-                       "the path of that one, which its sys.executable says",
+                       "world.interpreter: %s is a script that starts an interpreter; give the "
+                       "interpreter's own path, its sys.executable",
                        path);
     if (n < 0)
         return rm_fail(error, -EINVAL, "world.interpreter: %s: %s", path, strerror(errno));
@@ -91,8 +91,8 @@ static int find_package(char path[PATH_MAX], struct rm_error *error)
         }
     }
     return rm_fail(error, -ENOENT,
-                   "ringmaster's Python package is not beside this program; RINGMASTER_PYTHON may "
-                   "say which folder it is in");
+                   "ringmaster's Python package is not beside this program; set RINGMASTER_PYTHON "
+                   "to the folder that has it");
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
@@ -347,7 +347,7 @@ static int confine(struct rm_python_launching *l, const struct rm_python_manner 
     if (rc == 0 && lacks && manner->must)
         rc = rm_fail(error, -EPROTO, "actor.sandbox: \"on\", but %s", lacks);
     else if (rc == 0 && lacks)
-        fprintf(stderr, RM_SEVERITY_NOTICE "sandbox: goes without: %s\n", lacks);
+        fprintf(stderr, RM_SEVERITY_NOTICE "sandbox: incomplete: %s\n", lacks);
     for (size_t i = 0; i < readable.count; i++)
         free((char *)readable.path[i]);
     return rc;

@@ -247,9 +247,10 @@ int rm_python_spec_read(struct rm_python_spec **spec, const char *name, const ch
     if (!s)
         return rm_fail(error, -ENOMEM, "no memory for the description of a world");
     s->text = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    int rc = s->text && take_all(s, name)
-                 ? rm_world_check_spec(s->name, &s->spec, error)
-                 : rm_fail(error, -EPROTO, "what the worker says of the world is no description");
+    int rc =
+        s->text && take_all(s, name)
+            ? rm_world_check_spec(s->name, &s->spec, error)
+            : rm_fail(error, -EPROTO, "the Python worker's description of the world is malformed");
     if (rc < 0) {
         rm_python_spec_free(s);
         return rc;

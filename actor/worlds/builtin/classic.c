@@ -118,7 +118,7 @@ int rm_classic_step(struct rm_env *env, uint32_t phase, const int32_t *const *ac
                     const struct rm_env_buffers *out)
 {
     if (phase != 0)
-        return rm_env_fail(env->error, -EINVAL, "phase %u: there is one", phase);
+        return rm_env_fail(env->error, -EINVAL, "phase %u: must be 0", phase);
     uint32_t wrong = 0;
     for (uint32_t w = 0; w < env->worlds; w++) {
         env->arrays.action[w] = actions[0][w];

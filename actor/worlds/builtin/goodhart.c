@@ -160,13 +160,13 @@ static const char *fault(const struct rm_env *env, const void *of)
         for (uint32_t x = 0; x < SIDE; x++) {
             uint32_t code = rm_goodhart_at(world, y, x);
             if (code == RM_GOODHART_SELF)
-                return "its grid has a code that there is not";
+                return "its grid has an unknown code";
             if (code != RM_GOODHART_EMPTY)
                 rm_goodhart_put(&drawn, y, x, code);
         }
     }
     if (memcmp(drawn.grid, world->grid, sizeof(drawn.grid)) != 0)
-        return "its grid's borders are not what they repeat";
+        return "its grid's borders do not repeat the opposite edges";
     return NULL;
 }
 

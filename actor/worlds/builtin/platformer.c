@@ -681,22 +681,22 @@ static const char *fault(const struct rm_env *env, const void *of)
     (void)env;
     for (uint32_t i = 0; i < RM_PLATFORMER_MINES; i++)
         if (state->mine[i] > RM_PLATFORMER_TOGGLING)
-            return "one of its mines is in no state";
+            return "one of its mines has an unknown state";
     for (uint32_t d = 0; d < RM_PLATFORMER_DOORS; d++)
         flags |= state->open[d];
     for (uint32_t a = 0; a < RM_PLATFORMER_ACTIONS; a++)
         allowed |= world->mask[a];
     if (flags > 1 || allowed != 1)
-        return "its flags or its mask are none";
+        return "its flags or its mask are impossible";
     if (!is_inside(ninja->x, ninja->y) || !(fabs(ninja->vx) < FAST) || !(fabs(ninja->vy) < FAST))
         return "its ninja is outside of the level, or too fast";
     if (!(fabs(ninja->gravity) <= 1) || !(fabs(ninja->drag) <= 1) || !is_normal(ninja->floor_x) ||
         !is_normal(ninja->floor_y) || !is_normal(ninja->ceiling_x) || !is_normal(ninja->ceiling_y))
-        return "its gravity, its drag or a normal is none";
+        return "its gravity, its drag or a normal is impossible";
     if (ninja->state > RM_PLATFORMER_WON || ninja->death > RM_PLATFORMER_BY_IMPACT)
-        return "its ninja is in no state";
+        return "its ninja has an unknown state";
     if (world->node < RM_PLATFORMER_NOWHERE || world->node >= RM_PLATFORMER_NODES)
-        return "its node is none";
+        return "its node is not one of the level";
     return NULL;
 }
 

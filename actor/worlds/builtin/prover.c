@@ -233,7 +233,7 @@ static const char *fault(const struct rm_env *env, const void *of)
             return "one of its successors is not of this knowledge base";
     if (episode->label > 1 || episode->proved > 1 || episode->gave_up > 1 ||
         episode->depth > RM_PROVER_STEPS)
-        return "its flags or its depth are none";
+        return "its flags or its depth are impossible";
     if (episode->visits >
             RM_PROVER_VISITS - (RM_PROVER_STEPS - episode->depth) * (RM_PROVER_FOLLOW + 2) ||
         episode->next_variable <= kb->constants)

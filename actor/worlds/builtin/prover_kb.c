@@ -224,7 +224,7 @@ static int load_predicate(struct loading *l, struct rm_prover_text *text,
         arity[index] = (uint8_t)literal->arity;
     }
     if (names->arity[index] != literal->arity)
-        return rm_prover_text_fail(text, "%s has %u argument%s here, and %u before", literal->name,
+        return rm_prover_text_fail(text, "%s has %u argument%s here, but %u before", literal->name,
                                    literal->arity, literal->arity == 1 ? "" : "s",
                                    names->arity[index]);
     *pred = index + 1;
@@ -354,7 +354,7 @@ static int load_domain(struct loading *l, struct rm_prover_text *text, char *lin
         if (rc < 0)
             break;
         if (kb->domain_of[id])
-            return rm_prover_text_fail(text, "%s is in two domains, or twice in one", name);
+            return rm_prover_text_fail(text, "%s must be in one domain, once", name);
         if (!grow(&kb->member, *members, member_room, sizeof *kb->member))
             return no_memory(l);
         kb->domain_of[id] = kb->domains;

@@ -117,8 +117,8 @@ const char *rm_prover_nothing_to_ask(const struct rm_prover_asking *asking)
         return "has no queries";
     for (uint32_t q = 0; asking->labels != RM_PROVER_POSITIVE; q++) {
         if (q == split->count)
-            return "has no query that can be corrupted: whatever takes a constant's place, it is "
-                   "known";
+            return "has no query that can be corrupted: every replacement of a constant gives a "
+                   "known fact";
         if (scan(asking->kb, split->query[q], HEAD, 0) ||
             scan(asking->kb, split->query[q], TAIL, 0))
             break;

@@ -120,8 +120,8 @@ static int read_name(struct rm_prover_text *text, char **at, struct rm_prover_na
         ++*at;
     if (*at == begin)
         return rm_prover_text_fail(text,
-                                   "a name should stand at '%.20s'; one that is not made of "
-                                   "letters, digits and _ needs quotes: 'so'",
+                                   "a name is expected at '%.20s'; a name with other characters "
+                                   "than letters, digits and _ needs quotes: 'so'",
                                    begin);
     name->variable = *begin == '_' || (*begin >= 'A' && *begin <= 'Z');
     name->text = begin;
@@ -216,8 +216,8 @@ static int read_query(struct rm_prover_text *text, char *at, struct rm_prover_cl
         const long depth = blank(*at) ? strtol(at, &end, 10) : -2;
         if (depth < -1 || end == at || !nothing_left(end))
             return rm_prover_text_fail(text,
-                                       "after a query may come a dot, a blank and the depth of "
-                                       "its proof (-1: none is known), not '%.20s'",
+                                       "only a dot, a blank and the depth of its proof (-1: "
+                                       "unknown) may follow a query, not '%.20s'",
                                        at);
     }
     return 0;
@@ -256,7 +256,8 @@ static char *read_arrow_literal(struct rm_prover_text *text, char *at,
     }
     if (!at) {
         rm_prover_text_fail(
-            text, "a rule is written id:confidence:b1(x,z), b2(z,y) -> h(x,y), which this is not");
+            text,
+            "a rule is written id:confidence:b1(x,z), b2(z,y) -> h(x,y), but this line is not");
         return NULL;
     }
     if (literal->arity > 2) {
@@ -276,7 +277,8 @@ static int read_arrow(struct rm_prover_text *text, char *at, struct rm_prover_cl
         arrow = found;
     if (!arrow)
         return rm_prover_text_fail(
-            text, "a rule is written id:confidence:b1(x,z), b2(z,y) -> h(x,y), which this is not");
+            text,
+            "a rule is written id:confidence:b1(x,z), b2(z,y) -> h(x,y), but this line is not");
     *arrow = 0;
     clause->bodies = 0;
     at = colon + 1;
@@ -289,11 +291,11 @@ static int read_arrow(struct rm_prover_text *text, char *at, struct rm_prover_cl
             return -EINVAL;
     } while (*at == ',');
     if (*at)
-        return rm_prover_text_fail(text, "between the atoms of a body stands a comma, not '%.20s'",
-                                   at);
+        return rm_prover_text_fail(
+            text, "a comma is expected between the atoms of a body, not '%.20s'", at);
     at = read_arrow_literal(text, arrow + 2, &clause->head);
     if (at && *at)
-        return rm_prover_text_fail(text, "a rule ends with its head, and goes on with '%.20s'", at);
+        return rm_prover_text_fail(text, "a rule ends with its head, but '%.20s' follows", at);
     return at ? 0 : -EINVAL;
 }
 
@@ -308,8 +310,8 @@ static int read_tsv(struct rm_prover_text *text, char *at, struct rm_prover_clau
         }
     if (fields != 3 || !*field[0] || !*field[1] || !*field[2])
         return rm_prover_text_fail(text,
-                                   "a line is head, relation and tail with tabs between them, "
-                                   "and this has %u fields or an empty one",
+                                   "a line is head, relation and tail with tabs between them, but "
+                                   "this line has %u fields, or an empty one",
                                    fields);
     *clause = (struct rm_prover_clause){
         .head = {.name = field[1], .arity = 2, .arg = {{.text = field[0]}, {.text = field[2]}}}};

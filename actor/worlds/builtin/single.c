@@ -45,12 +45,12 @@ int rm_single_save_state(const struct rm_env *env, void *state)
 static const char *head_fault(const struct rm_single *single, const struct rm_single_world *world)
 {
     if (world->last != 0 && world->last != RM_ENV_TERMINATED && world->last != RM_ENV_TRUNCATED)
-        return "the flags of its last row are none";
+        return "the flags of its last row are impossible";
     if (single->max_steps &&
         (world->step > single->max_steps || (world->step == single->max_steps && world->last == 0)))
         return "it has made more steps than an episode has";
     if (world->rng.used > 4)
-        return "its random numbers stand nowhere";
+        return "the state of its random numbers is impossible";
     return NULL;
 }
 

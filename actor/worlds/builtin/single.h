@@ -100,7 +100,7 @@ RM_SINGLE_INLINE int rm_single_step(struct rm_env *env, uint32_t phase,
 {
     struct rm_single *single = (struct rm_single *)env;
     if (phase != 0)
-        return rm_env_fail(single->batch.error, -EINVAL, "phase %u: there is one", phase);
+        return rm_env_fail(single->batch.error, -EINVAL, "phase %u: must be 0", phase);
     for (uint32_t w = 0; w < single->batch.worlds; w++) {
         struct rm_single_world *world = (void *)(single->world + w * single->world_bytes);
         float reward = 0;

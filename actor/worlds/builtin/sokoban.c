@@ -153,7 +153,7 @@ static const char *fault(const struct rm_env *env, const void *of)
     if ((level->goals | level->boxes | level->keeper) & ~level->floor)
         return "something stands in a wall";
     if (__builtin_popcountll(level->keeper) != 1 || (level->keeper & level->boxes))
-        return "its keeper is not one, or in a box";
+        return "its keeper is outside of the floor, or in a box";
     if (__builtin_popcountll(level->goals) != __builtin_popcountll(level->boxes))
         return "it does not have as many boxes as goals";
     return NULL;

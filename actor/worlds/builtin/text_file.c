@@ -65,7 +65,7 @@ int rm_text_file_read(const char *path, size_t most, char **text, size_t *size, 
     if (rc < 0) {
         rm_text_file_name(path, name);
         snprintf(error, error_size, "%s cannot be read: %s", name,
-                 rc == -EILSEQ ? "it has a NUL byte, so it is no text" : strerror(-rc));
+                 rc == -EILSEQ ? "it has a NUL byte; text is expected" : strerror(-rc));
     }
     return rc;
 }

@@ -138,7 +138,7 @@ static int start(char *error, size_t size)
     if (prolog.done)
         return 1;
     if (!PL_initialise(6, arguments)) {
-        snprintf(error, size, "SWI-Prolog cannot start: is its package whole?");
+        snprintf(error, size, "SWI-Prolog cannot start; reinstall the package swi-prolog-core");
         return 0;
     }
     /* Libraries of SWI-Prolog that are in C look for its functions among all that is loaded. */
@@ -225,7 +225,7 @@ static bool take_numbers(struct rm_env *env, uint32_t o, term_t list, term_t hea
     size_t more = 0;
     const term_t tail = PL_new_term_ref();
     if (PL_skip_list(list, tail, &more) != PL_LIST)
-        return complain(env, "observation/2: %s is no list of numbers", env->names[o]);
+        return complain(env, "observation/2: %s must be a list of numbers", env->names[o]);
     return complain(env,
                     "observation/2: %s has %zu numbers, must have %u, the product of its shape",
                     env->names[o], i + more, count);
@@ -260,7 +260,7 @@ static bool keep(struct rm_env *env, struct world *world, term_t state, term_t a
     const term_t pair = PL_new_term_refs(2), tail = pair + 1;
     size_t count = 0;
     if (PL_skip_list(actions, tail, &count) != PL_LIST)
-        return complain(env, "actions/2: the actions are no list");
+        return complain(env, "actions/2: the actions must be a list");
     if (count < 1 || count > env->agent.actions)
         return complain(env, "actions/2: a list of %zu actions, must be 1 to %u (actions(%u))",
                         count, env->agent.actions, env->agent.actions);
@@ -311,8 +311,8 @@ static void find_why(struct rm_env *env, term_t again, char *text, size_t size)
         snprintf(text, size, "%s:%" PRId64 ": %s", env->file, line, env->why);
     } else {
         snprintf(text, size,
-                 "%s: a goal went wrong, and did not when it was played again: it "
-                 "depends on more than its arguments",
+                 "%s: a goal failed, but succeeded when it was repeated: it depends on more than "
+                 "its arguments",
                  env->file);
     }
 }
@@ -405,7 +405,7 @@ static bool take_result(struct rm_env *env, term_t result, float *reward, uint32
     char text[80];
     if (!PL_is_functor(result, prolog.result)) {
         text_of(result, text, sizeof text);
-        return complain(env, "step/4: its last argument is %s, must be result(Reward, Status)",
+        return complain(env, "step/4: the last argument is %s, must be result(Reward, Status)",
                         text);
     }
     if (!PL_get_arg(1, result, argument) || !PL_get_float(argument, &value) || !isfinite(value)) {
@@ -430,9 +430,8 @@ static int play(struct rm_env *env, uint32_t w, int32_t action, void *obs, float
 {
     struct world *world = &env->world[w];
     if (action < 0 || (uint32_t)action >= world->actions) {
-        snprintf(env->error, sizeof env->error,
-                 "world %" PRIu64 ": action %d, of %u that there are", env->first_world + w, action,
-                 world->actions);
+        snprintf(env->error, sizeof env->error, "world %" PRIu64 ": action %d, must be below %u",
+                 env->first_world + w, action, world->actions);
         return -1;
     }
     const fid_t frame = PL_open_foreign_frame();
@@ -550,7 +549,8 @@ static int load_world(struct rm_env *env, uint32_t w, const uint8_t *from, void 
     float reward;
     memcpy(&head, from, sizeof head);
     if (head.step > env->spec.max_steps || (head.last & ~(uint32_t)(LAST | RM_ENV_VOID)))
-        return snprintf(env->error, sizeof env->error, "state of world %u: it is none", w), -EINVAL;
+        return snprintf(env->error, sizeof env->error, "state of world %u: it is malformed", w),
+               -EINVAL;
     world->episode = head.episode;
     int rc = 1;
     if (head.last) {
@@ -568,8 +568,8 @@ static int load_world(struct rm_env *env, uint32_t w, const uint8_t *from, void 
     }
     if (rc <= 0 || world->last || world->episode != head.episode || world->step != head.step) {
         snprintf(env->error, sizeof env->error,
-                 "state of world %u: its actions give another episode now: %s has changed, or "
-                 "depends on more than its arguments",
+                 "state of world %u: its recorded actions lead to a different episode: %s has "
+                 "changed, or depends on more than its arguments",
                  w, env->file);
         return -EINVAL;
     }
@@ -825,7 +825,7 @@ static struct rm_env *create(const struct rm_env_config *config, char *error, si
     const struct rm_env_option *file = given(config, RM_PROLOG_FILE);
     struct rm_env *env = file && start(error, size) ? calloc(1, sizeof *env) : NULL;
     if (!file)
-        snprintf(error, size, "a Prolog world is made by world.prolog, the path of its file");
+        snprintf(error, size, "a Prolog world needs world.prolog, the path of its file");
     if (!env)
         return NULL;
     snprintf(env->file, sizeof env->file, "%s", file->text);

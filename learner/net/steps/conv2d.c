@@ -27,7 +27,7 @@ int rm_compile_conv2d(struct rm_compiler *c, const struct rm_layer_config *layer
     if (!in.channels)
         return rm_compile_refuse(c,
                                  "needs an image, an observation of (channels, height, width) or "
-                                 "what a conv2d made of one; here are %u x %u numbers",
+                                 "the output of a conv2d; its input is %u x %u numbers",
                                  in.tokens, in.features);
     if (layer->units == 0 || layer->units > RM_UNITS_MAX || k == 0 || layer->stride == 0)
         return rm_compile_refuse(c, "units must be from 1 to %u, kernel and stride at least 1",

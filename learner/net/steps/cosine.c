@@ -11,7 +11,7 @@ int rm_compile_cosine(struct rm_compiler *c, const struct rm_layer_config *layer
         return rm_compile_refuse(c, "multiplies the rows of all inputs; it belongs in "
                                     "network.layers");
     if (net->uses_quantiles)
-        return rm_compile_refuse(c, "a second cosine_embedding; one multiplies the rows already");
+        return rm_compile_refuse(c, "a network has at most one cosine_embedding");
     if (layer->cosines == 0 || layer->cosines > RM_UNITS_MAX)
         return rm_compile_refuse(c, "cosines must be from 1 to 65536 (the paper's is 64)");
     if (net->shape.outputs_per_action != 1)

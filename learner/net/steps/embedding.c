@@ -31,31 +31,30 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
         return rm_compile_refuse(c, "takes whole numbers as they are; "
                                     "network.normalize_observations must be off");
     if (!c->input && net->shape.observations)
-        return rm_compile_refuse(c, "takes one observation's numbers, and there are several: it is "
-                                    "the first layer of one in network.inputs");
+        return rm_compile_refuse(c, "reads the numbers of one observation, but the world has "
+                                    "several; put it first in a list of network.inputs");
     if (c->layer > 0 || !rm_compile_reads_input(c))
         return rm_compile_refuse(c, "must be the first layer: it takes the observation's numbers");
     if (c->value && !c->codes)
-        return rm_compile_refuse(c, "network.layers begins with none, and both read the same "
-                                    "observation");
+        return rm_compile_refuse(c, "network.layers must begin with an embedding too, because both "
+                                    "read the same observation");
     if (layer->units == 0 || layer->units > RM_UNITS_MAX)
         return rm_compile_refuse(c, "units must be from 1 to %u", RM_UNITS_MAX);
     if (codes == 0 || codes > CODES_MAX)
-        return rm_compile_refuse(c,
-                                 "the world's numbers go from %g to %g, which is no table; give "
-                                 "\"codes\"",
-                                 of->low, of->high);
+        return rm_compile_refuse(
+            c,
+            "the world's numbers go from %g to %g, which gives no size of a table; give \"codes\"",
+            of->low, of->high);
     if (!layer->columns && codes < codes_of(of))
-        return rm_compile_refuse(c,
-                                 "the world's numbers go from %g to %g; a table of %u codes has "
-                                 "no rows for the last of them",
-                                 of->low, of->high, codes);
+        return rm_compile_refuse(
+            c, "the world's numbers go from %g to %g; a table of %u codes is too small", of->low,
+            of->high, codes);
     uint32_t tokens = rm_tokens_of_codes(layer, of), columns = layer->columns;
     if (columns && (tokens == 0 || of->words % tokens || of->words / tokens % columns))
-        return rm_compile_refuse(c, "%u numbers are no tokens of whole groups of %u", of->words,
+        return rm_compile_refuse(c, "%u numbers cannot be divided into groups of %u", of->words,
                                  columns);
     if (columns && of->low < 0)
-        return rm_compile_refuse(c, "groups are for numbers from 0 on; the world's go from %g",
+        return rm_compile_refuse(c, "groups need numbers from 0 on; the world's begin at %g",
                                  of->low);
     if (!columns && (layer->first_codes || layer->difference))
         return rm_compile_refuse(c, "first_codes and difference are for groups; give \"columns\"");

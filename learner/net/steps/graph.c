@@ -23,7 +23,7 @@ static const struct rm_net_observation *part_of(const struct rm_compiler *c, con
 static int check(struct rm_compiler *c)
 {
     if (!c->input)
-        return rm_compile_refuse(c, "stands in a list of network.inputs, that of a graph's nodes");
+        return rm_compile_refuse(c, "belongs in a list of network.inputs, that of a graph's nodes");
     const struct rm_net_observation *edges = part_of(c, "_edges");
     if (!edges)
         return rm_compile_refuse(c, "needs edges: the world shows no observation %s_edges",

@@ -144,8 +144,8 @@ static int combine(struct rm_compiler *c, const struct rm_net_place *made, const
         const uint32_t own = made[i].form.padded ? made[i].form.features : c->place.form.features;
         if (tokens && i > 0 && own != width)
             return rm_fail(c->error, -EINVAL,
-                           "network.combine: tokens: those of %s have %u numbers, those of %s %u; "
-                           "all must have the same width",
+                           "network.combine: tokens: those of %s have %u numbers, but those of %s "
+                           "have %u; all must have the same width",
                            name[0], width, name[i], own);
         add_pieces(net, &made[i].form, &set);
         width = own;
@@ -189,8 +189,8 @@ static int check_names(const struct rm_compiler *c)
                            config->inputs[i].name, names);
         if (rm_network_is_of_graph(config, config->inputs[i].name))
             return rm_fail(c->error, -EINVAL,
-                           "network.inputs.%s: belongs to the graph that is named so; it has no "
-                           "list of its own",
+                           "network.inputs.%s: is part of a graph, whose nodes have the list; "
+                           "remove this list",
                            config->inputs[i].name);
     }
     for (uint32_t o = 0; o < shape->observations; o++)

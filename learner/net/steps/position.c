@@ -11,8 +11,8 @@ int rm_compile_position(struct rm_compiler *c, const struct rm_layer_config *lay
         return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
                                     "embedding before it");
     if (codes < form.tokens)
-        return rm_compile_refuse(c, "a table of %u codes has no rows for the last of %u tokens",
-                                 codes, form.tokens);
+        return rm_compile_refuse(c, "a table of %u codes is too small for %u tokens", codes,
+                                 form.tokens);
     struct rm_step *s = rm_compile_step(c, RM_STEP_POSITION, form);
     s->layer.codes = codes;
     s->weight = rm_compile_tensor(c, "weight", RM_TENSOR_TRAINED | RM_TENSOR_TABLE, 2,

@@ -9,13 +9,14 @@ int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *lay
     const struct rm_net_place from = c->before[c->layer - layer->span];
     const struct rm_row_form *now = &c->place.form, *then = &from.form;
     if (c->codes && c->layer == layer->span && c->layers[0].type == RM_LAYER_EMBEDDING)
-        return rm_compile_refuse(c, "cannot bridge an embedding: codes are nothing to add to");
+        return rm_compile_refuse(
+            c, "cannot bridge an embedding: its input is codes, to which nothing can be added");
     if (now->per_quantile != then->per_quantile)
         return rm_compile_refuse(c, "cannot bridge a cosine_embedding, which multiplies the rows");
     if (now->features != then->features || now->tokens != then->tokens)
         return rm_compile_refuse(c,
                                  "adds what went into network layer %u, %u x %u numbers, to %u x "
-                                 "%u; both must be alike",
+                                 "%u; both must have the same shape",
                                  c->layer - layer->span, then->tokens, then->features, now->tokens,
                                  now->features);
     struct rm_step *s = rm_compile_step(c, RM_STEP_RESIDUAL, *now);

@@ -140,7 +140,7 @@ int rm_compile_pointer(struct rm_compiler *c, const struct rm_layer_config *laye
     const struct rm_row_form form = c->place.form;
     uint32_t actions = c->net->shape.actions;
     if (c->layer + 1 != c->layer_count || c->value || c->input)
-        return rm_compile_refuse(c, "is the last layer, of the policy or of values of actions");
+        return rm_compile_refuse(c, "must be the last layer of the policy or of the action values");
     if (!form.padded)
         return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
                                     "embedding before it");

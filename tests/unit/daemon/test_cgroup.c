@@ -150,7 +150,7 @@ static void what_is_missing_is_reported(void **state)
     refused("4:memory:/x\n1:name=systemd:/x\n", -ENOTSUP, "no control groups of version 2");
     refused("0::/absent\n", -ENOENT, "control groups of version 2 are not in use");
     put("unit/cgroup.controllers", "cpu memory pidsomething\n");
-    refused("0::/unit\n", -ENOTSUP, "has not the controllers memory and pids (Delegate=");
+    refused("0::/unit\n", -ENOTSUP, "the controllers memory and pids are missing (set Delegate=");
     put("unit/cgroup.controllers", "cpu memory pids\n");
     put("unit/cgroup.procs", "1\n");
     refused("0::/unit\n", -EBUSY, "other processes are in this group");
@@ -170,7 +170,7 @@ static void this_host_says_why_not(void **state)
         assert_int_equal(rc, -ENOTSUP);
         assert_non_null(strstr(error.text, RM_CGROUP_ROOT " is not of version 2"));
     } else if (rc < 0) {
-        static const char *const reasons[] = {"has not the controllers memory and pids",
+        static const char *const reasons[] = {"the controllers memory and pids are missing",
                                               "other processes are in this group", "cannot be made",
                                               "cgroup.subtree_control"};
         size_t known = 0;

@@ -155,16 +155,18 @@ static void what_is_claimed_is_checked(void **state)
         {"files", "[]", "lists no files"},
         {"files", "{\"a\": 1}", "lists no files"},
         {"files", "[1]", "without name"},
-        {"files", "[{\"name\": \"/dev/zero\", \"bytes\": 1, \"xxh3\": \"0\"}]", "not within"},
-        {"files", "[{\"name\": \"a/../../b\", \"bytes\": 1, \"xxh3\": \"0\"}]", "not within"},
+        {"files", "[{\"name\": \"/dev/zero\", \"bytes\": 1, \"xxh3\": \"0\"}]",
+         "outside of the checkpoint"},
+        {"files", "[{\"name\": \"a/../../b\", \"bytes\": 1, \"xxh3\": \"0\"}]",
+         "outside of the checkpoint"},
         {"files", "[{\"name\": \"policies\", \"bytes\": 0, \"xxh3\": \"0\"}]", "policies"},
         {"files", "[{\"name\": \"pipe\", \"bytes\": 0, \"xxh3\": \"0\"}]", "pipe"},
         {"format", "\"ringmaster-checkpoint-0\"", "its format is"},
         {"format", "\"\\u001b]0;mine\\u0007\\nall is well\"",
          "its format is \"?]0;mine?;all is well\""},
-        {"step", "-1", "numbers that cannot be"},
-        {"number", "0", "numbers that cannot be"},
-        {"config", NULL, "lacks something"},
+        {"step", "-1", "impossible numbers"},
+        {"number", "0", "impossible numbers"},
+        {"config", NULL, "lacks a member"},
     };
     char path[RM_SESSION_PATH_MAX + 64];
     struct rm_checkpoint_facts facts;
@@ -226,7 +228,7 @@ static void one_that_lacks_a_file_counts_as_none(void **state)
     snprintf(path, sizeof path, "%s/shared-0.state", folder_of(3));
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rm_checkpoint_check(folder_of(3), false, &facts, &error), -EBADMSG);
-    assert_non_null(strstr(error.text, "a file of it was removed"));
+    assert_non_null(strstr(error.text, "a file of the checkpoint was removed"));
     assert_non_null(strstr(error.text, "shared-0.state"));
     error.text[0] = '\0';
     prune(1, true, &error);

@@ -110,7 +110,7 @@ static void a_hung_worker_is_replaced_and_the_run_ends(void **state)
     setenv("RM_FAKE", "actor:hang,actor:once", 1);
     rm_test_run_start(&d, NULL);
     rm_test_run_ends(&d, 0);
-    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "killed after silence"));
+    assert_non_null(strstr(rm_test_daemon_file(&d, "log.txt"), "without a heartbeat"));
     json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
     assert_int_equal(json_integer_value(rm_test_path(summary, "workers.0.generation")), 2);
     json_decref(summary);

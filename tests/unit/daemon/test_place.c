@@ -201,7 +201,7 @@ static void a_sweeper_is_waited_for(void **state)
     snprintf(text, sizeof text, "%d\n", (int)child);
     struct waiting w = {.fd = hold(text), .let_go = 2, .removes = true};
     assert_int_equal(await_turns(&place, &w, 1, &error), -EAGAIN);
-    assert_non_null(strstr(error.text, "sweeps up behind a daemon that was killed"));
+    assert_non_null(strstr(error.text, "removes what a killed daemon left"));
     assert_int_equal(await_turns(&place, &w, 1, &error), 0);
     rm_place_leave(&place);
     kill(child, SIGKILL);

@@ -65,8 +65,8 @@ static void workers_that_all_wait_stand_still(void **state)
 {
     (void)state;
     assert_true(stands(0));
-    assert_string_equal(why, "the board was damaged by one of actor-0 to actor-1: no worker works, "
-                             "but all run");
+    assert_string_equal(why, "the board was damaged by one of actor-0 to actor-1: all workers "
+                             "wait, and none makes a turn");
 }
 
 static void one_that_looks_for_work_in_vain_is_waiting(void **state)

@@ -275,7 +275,7 @@ static void others_are_refused(void **unused)
     struct rm_recording_writer *writer;
     write_some(2);
     assert_int_equal(try_open(&writer, "s"), -EINVAL);
-    assert_non_null(strstr(error.text, "has the recording of another run, r; this is s"));
+    assert_non_null(strstr(error.text, "has the recording of run r, but this is run s"));
     describe(&streams[1], "b", 7);
     assert_int_equal(try_open(&writer, "r"), -EINVAL);
     assert_non_null(strstr(error.text, "other columns or lanes"));

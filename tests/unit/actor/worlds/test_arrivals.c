@@ -207,7 +207,7 @@ static void impossible_flags_are_refused_by_name(void **state)
 {
     (void)state;
     flags[3] = 0;
-    REFUSED(0, 0, NULL, "world 103", "made_up", "first", "episode 0", "step 0", "without first");
+    REFUSED(0, 0, NULL, "world 103", "made_up", "first", "episode 0", "step 0", "without FIRST");
     flags[3] = RM_ENV_FIRST;
     rm_arrivals_reset(&arrivals);
     take(0, 0);
@@ -217,11 +217,11 @@ static void impossible_flags_are_refused_by_name(void **state)
     flags[10] = 0x40;
     REFUSED(0, 7, NULL, "unknown");
     flags[10] = RM_ENV_VOID;
-    REFUSED(0, 7, NULL, "void without truncated");
+    REFUSED(0, 7, NULL, "VOID without TRUNCATED");
     flags[10] = RM_ENV_DEAD | RM_ENV_TERMINATED;
-    REFUSED(0, 7, NULL, "dead");
+    REFUSED(0, 7, NULL, "DEAD together");
     flags[10] = RM_ENV_FIRST | RM_ENV_TERMINATED;
-    REFUSED(0, 7, NULL, "first and last");
+    REFUSED(0, 7, NULL, "FIRST together with TERMINATED");
 }
 
 static void numbers_that_are_none_are_refused_by_name(void **state)

@@ -281,13 +281,13 @@ static void evaluations_have_their_own(void **state)
     write_file("e.json", "{\"world\": {\"name\": \"choosy\", \"options\": {\"depth\": 3}}}");
     expect(0, "valid", "validate %s/e.json --set world.library=%s --set evaluation.options.depth=4",
            folder, library);
-    expect(4, "evaluation.options: with them world 'choosy' shows or takes something else",
+    expect(4, "evaluation.options: world 'choosy' has other observations or actions with them",
            "validate %s/e.json --set world.library=%s --set evaluation.options.depth=9", folder,
            library);
     expect(4, "evaluation.options: world.options.depth is 12, must be 0..9",
            "validate %s/e.json --set world.library=%s --set evaluation.options.depth=12", folder,
            library);
-    expect(4, "evaluation.options: with them world 'frozenlake' shows or takes something else",
+    expect(4, "evaluation.options: world 'frozenlake' has other observations or actions with them",
            "validate %s/e.json --set world.name=frozenlake --set 'world.options={}' "
            "--set 'evaluation.options.desc=[\"SG\",\"SG\"]'",
            folder);

@@ -289,7 +289,7 @@ static void test_errors(void **unused)
     goes_wrong("status", STEP("step(1, b, 2, result(0, over)).\nobservation(S, [[S]]).\n"),
                ":6: step/4: the status is over, must be running, terminated or truncated");
     goes_wrong("result", STEP("step(1, b, 2, 0).\nobservation(S, [[S]]).\n"),
-               ":6: step/4: its last argument is 0, must be result(Reward, Status)");
+               ":6: step/4: the last argument is 0, must be result(Reward, Status)");
     goes_wrong("shape",
                STEP("step(1, b, 2, result(0, running)).\nobservation(2, [[1,2,3]]) :- "
                     "!.\nobservation(S, [[S]]).\n"),

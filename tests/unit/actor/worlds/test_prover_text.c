@@ -178,7 +178,7 @@ static void test_bad_lines(void **unused)
         {"facts.pl", "p(a,b).\n\np(a,b,c).\n",
          "facts.pl:3: p has 3 arguments; a predicate has 1 or 2"},
         {"facts.pl", "p(a,X).", "facts.pl:1: p has the variable X; facts and queries have none"},
-        {"facts.pl", "p(a,b).\np(a).\n", "facts.pl:2: p has 1 argument here, and 2 before"},
+        {"facts.pl", "p(a,b).\np(a).\n", "facts.pl:2: p has 1 argument here, but 2 before"},
         {"facts.pl", "p(a,b) :- q(a,b).\n",
          "facts.pl:1: p has a body; rules are in a file of their own"},
         {"facts.pl", "p(a,b)\n",
@@ -192,43 +192,42 @@ static void test_bad_lines(void **unused)
         {"facts.pl", "p.\n", "facts.pl:1: 'p' should be followed by its arguments, as in p(a,b)"},
         {"facts.pl", "p(a,b.\n", "facts.pl:1: the arguments of p should end with ), not with '.'"},
         {"facts.pl", "p(a,-1).\n",
-         "facts.pl:1: a name should stand at '-1).'; one that is not made of letters, digits "
-         "and _ needs quotes: 'so'"},
+         "facts.pl:1: a name is expected at '-1).'; a name with other characters than letters, "
+         "digits and _ needs quotes: 'so'"},
         {"facts.pl", "p(a,'b).\n", "facts.pl:1: a quoted name has no end; it ends with '"},
         {"facts.pl", "p(a,'').\n", "facts.pl:1: a name is empty"},
         {"facts.pl", "", "train.txt:1: no fact and no rule has the constant a"},
         {"rules.pl", "r(a,b).\n", "rules.pl:1: r has no body; facts are in a file of their own"},
         {"rules.pl", "r(X,Y) :- p(X,Y), q(X,Y,Z).\n",
          "rules.pl:1: q has 3 arguments; a predicate has 1 or 2"},
-        {"rules.pl", "r(X,Y) :- p(X).\n", "rules.pl:1: p has 1 argument here, and 2 before"},
+        {"rules.pl", "r(X,Y) :- p(X).\n", "rules.pl:1: p has 1 argument here, but 2 before"},
         {"rules.pl",
          "r(X,Y) :- p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),"
          "p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y),p(X,Y).\n",
          "rules.pl:1: a rule with more than 16 atoms in its body"},
         {"rules.arrow", "r(X,Y) :- p(X,Y).\n",
-         "rules.arrow:1: a rule is written id:confidence:b1(x,z), b2(z,y) -> h(x,y), which this "
+         "rules.arrow:1: a rule is written id:confidence:b1(x,z), b2(z,y) -> h(x,y), but this line "
          "is not"},
         {"rules.arrow", "1:1:p(x,y) p(y,x) -> r(x,y)\n",
-         "rules.arrow:1: between the atoms of a body stands a comma, not 'p(y,x) '"},
+         "rules.arrow:1: a comma is expected between the atoms of a body, not 'p(y,x) '"},
         {"rules.arrow", "1:1:p(x,y,z) -> r(x,y)\n",
          "rules.arrow:1: p has 3 arguments; a predicate has 1 or 2"},
         {"rules.arrow", "1:1:p(x,y) -> r(x,y).\n",
-         "rules.arrow:1: a rule ends with its head, and goes on with '.'"},
+         "rules.arrow:1: a rule ends with its head, but '.' follows"},
         {"facts.tsv", "a\tp\tb\na\tp\n",
-         "facts.tsv:2: a line is head, relation and tail with tabs between them, and this has 2 "
-         "fields or an empty one"},
+         "facts.tsv:2: a line is head, relation and tail with tabs between them, but this line has "
+         "2 fields, or an empty one"},
         {"train.txt", "r(a,b)\nr(a,c)\n", "train.txt:2: no fact and no rule has the constant c"},
         {"train.txt", "s(a,b)\n", "train.txt:1: no fact and no rule has the predicate s"},
         {"train.txt", "r(a,b) deep\n",
-         "train.txt:1: after a query may come a dot, a blank and the depth of its proof (-1: "
-         "none is known), not ' deep'"},
+         "train.txt:1: only a dot, a blank and the depth of its proof (-1: unknown) may follow a "
+         "query, not ' deep'"},
         {"train.txt", "p(a,b)\n",
          "FOLDER has no query to train with whose predicate is the head of a rule"},
         {"valid.txt", "r(a,b)\n\n% no\nr(zz,b)\n",
          "valid.txt:4: no fact and no rule has the constant zz"},
         {"domains.txt", "people a zz\n", "domains.txt:1: no fact and no rule has the constant zz"},
-        {"domains.txt", "people a\nthings b a\n",
-         "domains.txt:2: a is in two domains, or twice in one"},
+        {"domains.txt", "people a\nthings b a\n", "domains.txt:2: a must be in one domain, once"},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         const struct file files[] = {{"facts.pl", GOOD_FACTS},

@@ -95,10 +95,10 @@ static void a_death_is_reported_with_its_signal(void **state)
 static void a_hang_is_ended_with_its_stacks(void **state)
 {
     (void)state;
-    static const char *const stacks[] = {"took longer than it may (actor.step_deadline_s 4)",
+    static const char *const stacks[] = {"took longer than allowed (actor.step_deadline_s 4)",
                                          "in hangs", NULL};
     goes_on_after("hangs", 1, 4, stacks);
-    goes_on_after("ignores", 1, 4, (const char *const[]){"took longer than it may", NULL});
+    goes_on_after("ignores", 1, 4, (const char *const[]){"took longer than allowed", NULL});
 }
 
 /* What ordinary worlds do has no effect but in the log. */

@@ -202,7 +202,7 @@ static void crashes_and_hangs_are_reported(void **state)
     (void)state;
     unruly(CRASHES, "", 4, "SIGABRT in step() of unruly, worlds 0..7");
     unruly(HANGS, "--timeout 1", 4, "it did not return in 1 s: silent in step() of unruly");
-    unruly(HANGS, "--timeout 1", 4, "--timeout, which is 1 s (give it more, or fewer --steps)");
+    unruly(HANGS, "--timeout 1", 4, "--timeout (1 s); give a longer time, or fewer --steps");
 }
 
 static void worlds_are_named_or_paths(void **state)

@@ -1,4 +1,4 @@
-/* implements: config/check.h, for several GPUs that train an agent together (learner.devices). */
+/* implements: config/check.h, for several GPUs that train one policy (learner.devices). */
 #include "config/check_tables.h"
 #include "config/config.h"
 #include "config/names.h"

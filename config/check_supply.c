@@ -1,7 +1,7 @@
-/* implements: config/check.h, for what the actors of a policy insert and its learner waits for.
- * Where one of these rules is broken, a run would learn nothing, or actors and learner would wait
- * for each other for ever. They depend on the policy's number of agents, which only the world says,
- * so a plan checks them again (actor/worlds/plan.h). */
+/* implements: config/check.h, for the rows that a policy's actors insert and its learner waits for.
+ * If a run broke one of these rules, it would learn nothing, or actors and learner would wait for
+ * each other for ever. The rules depend on the policy's number of agents, which only the world
+ * defines, so a plan checks them again (actor/worlds/plan.h). */
 #include "config/check_tables.h"
 
 #include "config/forms.h"

@@ -1,5 +1,5 @@
-/* compound: the keys that hold more than one value: world.options, policy.map, policy.frozen.
- * Layers are in layers.c. */
+/* compound: keys with more than one value: world.options, policy.map, policy.frozen. Layers are in
+ * layers.c. */
 #include "config/print.h"
 #include "config/value.h"
 

@@ -1,4 +1,5 @@
-/* json_schema: the table as JSON Schema (draft 2020-12), for editors that complete and check. */
+/* json_schema: writes the table of keys as JSON Schema (draft 2020-12), for editors that complete
+ * and check. */
 #include "config/json_memory.h"
 #include "config/config.h"
 #include "config/tree.h"

@@ -1,4 +1,4 @@
-/* layers: the types of network layers, their members, and the reading of lists of layers. */
+/* layers: the types of network layers and their members; reads lists of layers. */
 #include "config/value.h"
 #include "shm/board.h"
 

@@ -1,6 +1,6 @@
-/* loader: from text to an experiment. Scan (positions, plain messages), jansson (values),
- * overrides, then every key through the schema, then the checks between keys. All findings are
- * reported together. */
+/* loader: reads the text of an experiment. The steps are a scan (positions, plain messages),
+ * jansson (values), overrides, the check of every key by the schema, and the checks between keys.
+ * One message reports all errors. */
 #include "config/check.h"
 #include "config/config.h"
 #include "config/json_memory.h"

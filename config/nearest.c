@@ -1,4 +1,4 @@
-/* nearest: the word that a mistyped word probably means. */
+/* nearest: finds the word that a mistyped word probably means. */
 #include "config/config.h"
 
 #include <ctype.h>

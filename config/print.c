@@ -1,4 +1,4 @@
-/* print: an experiment as JSON and as text, and the differences between two. */
+/* print: writes an experiment as JSON and as text, and the differences between two experiments. */
 #include "config/config.h"
 #include "config/json_memory.h"
 #include "config/print.h"

@@ -1,5 +1,5 @@
-/* The commands of the control socket: one table. Adding one is a function and a row. Arguments have
- * been checked against the row when a function is called. */
+/* The commands of the control socket, in one table. To add a command, write a function and a row.
+ * Arguments are checked against the row before a function is called. */
 #include "daemon/running.h"
 
 #include "shm/atomic.h"

@@ -1,5 +1,5 @@
-/* The current policies as files, for `ringctl watch` and other clients: read from shared memory and
- * written below the run directory by a thread, one request at a time. */
+/* Writes the current policies as files, for `ringctl watch` and other clients. A thread reads them
+ * from shared memory and writes them below the run directory, one request at a time. */
 #include "daemon/running.h"
 
 #include "actor/worlds/described.h"

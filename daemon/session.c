@@ -1,4 +1,5 @@
-/* The daemon's session: a new one, or that of a killed daemon, which the service manager kept. */
+/* Creates the daemon's session, or takes over the session of a killed daemon from the service
+ * manager. */
 #include "daemon/running.h"
 
 #include "shm/atomic.h"

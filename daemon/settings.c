@@ -1,5 +1,5 @@
-/* Hot keys: numbers that may change while a run goes on. Validated by the configuration's own
- * table, handed to workers through the board, written to the journal with who and when. */
+/* Hot keys: numbers that may change during a run. The configuration's table checks a new value, the
+ * board passes it to the workers, and the journal records it with user and time. */
 #include "daemon/settings.h"
 
 #include "daemon/notify.h"

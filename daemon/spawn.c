@@ -1,5 +1,5 @@
-/* Worker processes: starting, killing and reaping them. Always fork and exec (child.h), never a
- * bare fork; the shared objects are passed as descriptors with the numbers of shm/objects.h. */
+/* Starts, kills and reaps worker processes. A start is always fork and exec (child.h), never a bare
+ * fork. Shared objects are passed as descriptors with the numbers of shm/objects.h. */
 #include "daemon/child.h"
 #include "daemon/running.h"
 

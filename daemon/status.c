@@ -5,19 +5,23 @@
  *   trained_s         the same, until the budget was spent
  *   progress          {steps, budget, fraction, left_s}; steps are per agent, over all worlds
  *   rates             {steps_per_s, updates_per_s}: all agents, all policies, last seconds
- *   score             {episodes, first, first_episodes, last, last_episodes, latest}: sum over
- * agents evaluation        {count, episodes, mean, stderr, random, solved, low, high}: greedy
- *   agents[]          {name, policy, reward: as score, figures, evaluation: {mean, stderr,
- * figures}}; figures: {length, FIGURE: mean over the latest episodes, or of words {WORD: share}}
+ *   score             {episodes, first, first_episodes, last, last_episodes, latest}: sums over
+ *                     agents
+ *   evaluation        {count, episodes, mean, stderr, random, solved, low, high}: greedy
+ *   agents[]          {name, policy, reward: as score, figures,
+ *                     evaluation: {mean, stderr, figures}}
+ *                     figures: {length, FIGURE: mean over the latest episodes; for a figure of
+ *                     words {WORD: share}}
  *   policies[]        {name, agents[], env_steps, updates, ..}: see policy()
- *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}: see
- * worker() control           {clients, requests, refusals, slow_closed, events_lost}
+ *   workers[]         {name, role, index, pid, state, supervisor, generation, deaths, ..}:
+ *                     see worker()
+ *   control           {clients, requests, refusals, slow_closed, events_lost}
  *   loop              {turns, slept, stall_max_ms, ...}: of the daemon's event loop (stall.h)
  *   writers           {files, echoes}, each {queued_bytes, written, lost, failed, longest_ms}:
- *                     lines and rows on their way (writer.h)
- *   reader            {running, sent, lost}: rows of metrics to metrics.exec; null: there is none
+ *                     queued lines and rows (writer.h)
+ *   reader            {running, sent, lost}: rows of metrics for metrics.exec; null: no command
  *
- * A number that is not known is null. */
+ * An unknown number is null. */
 #include "daemon/running.h"
 
 #include "config/json_memory.h"

@@ -1,4 +1,4 @@
-/* The tables at the end of a run in the foreground. */
+/* Prints the tables at the end of a run in the foreground. */
 #include "daemon/console.h"
 
 #include "config/traits.h"

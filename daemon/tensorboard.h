@@ -1,7 +1,7 @@
-/* tensorboard: event files for TensorBoard. A file is a series of records
+/* tensorboard: event files for TensorBoard. A file is a series of records; numbers are
+ * little-endian:
  *
- *   u64 length | u32 masked CRC of those 8 bytes | data | u32 masked CRC of data     (little
- * endian)
+ *   u64 length | u32 masked CRC of the length | data | u32 masked CRC of data
  *
  * whose data is a protocol buffer `Event` {1: double wall_time, 2: int64 step, 3: string
  * file_version, 5: Summary {1: Value {1: string tag, 2: float simple_value} ..}}: few enough fields

@@ -1,6 +1,6 @@
 /* ringmaster-solo: sequential mode. All actors, learners, the evaluator and the recorder of an
- * experiment, in turn in one thread: the baseline that the separate processes are measured against,
- * and what a debugger wants. Started by ringmasterd like any worker. */
+ * experiment, run in turn in one thread. It is the baseline for the speed of separate processes,
+ * and easy to debug. ringmasterd starts it like any worker. */
 #include "actor/actor.h"
 #include "actor/worlds/bridges/python.h"
 #include "actor/evaluator.h"

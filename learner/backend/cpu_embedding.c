@@ -1,4 +1,4 @@
-/* Sums of a table's rows, and the table's gradient. */
+/* Embeddings: sums of a table's rows, and the gradient of the table. */
 #include "learner/backend/cpu.h"
 #include "learner/backend/pieces.h"
 

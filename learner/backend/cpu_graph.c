@@ -1,4 +1,5 @@
-/* Graphs: samples are cut into tiles, since gradients of a sample's nodes meet. */
+/* Operations on graphs, in tiles of whole samples, because the gradients of a sample's nodes are
+ * added up. */
 #include "learner/backend/cpu.h"
 #include "learner/backend/graph.h"
 

@@ -1,4 +1,4 @@
-/* Sums of rows of tables, named by groups of numbers. */
+/* Sums of rows of tables, which groups of numbers select. */
 #include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 

@@ -1,21 +1,24 @@
 /* explain: prints what limits a run's speed, and which settings would change it. */
 #include "daemon/ctl/command.h"
 
+#include "config/schema.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/explain.h"
 #include "daemon/ctl/find.h"
+#include "daemon/ctl/interrupt.h"
+#include "daemon/ctl/trial.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SHOWN 0.005 /* shares below are not shown */
+#define SHOWN     0.005 /* shares below are not shown */
+#define STEPS_MAX UINT64_C(1000000000000000)
 
 static void print_verdict(const struct rm_explained *x, const struct rm_style *style)
 {
@@ -128,16 +131,23 @@ static void print_human(const struct rm_explained *x)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-/* By counters of now, where it runs. */
-static int explain(struct rm_explained *x, const struct rm_ctl_arguments *given)
-{
+/* What is explained. */
+struct subject {
     char directory[PATH_MAX];
+    bool running; /* it answers */
+};
+
+/* By counters of now, where it runs. */
+static int explain(struct rm_explained *x, struct subject *subject,
+                   const struct rm_ctl_arguments *given)
+{
     struct rm_ctl_client client;
     struct rm_error error = {""};
     json_t *status, *now = NULL;
-    int rc = rm_find_run(directory, &client, &status, given, given->argument[0]);
+    int rc = rm_find_run(subject->directory, &client, &status, given, given->argument[0]);
     if (rc)
         return rc;
+    subject->running = status != NULL;
     const char *state = json_string_value(json_object_get(status, "state"));
     /* While the run ends, counters move on and steps do not: the rows have its training. */
     if (state && strcmp(state, "running") == 0) {
@@ -145,30 +155,45 @@ static int explain(struct rm_explained *x, const struct rm_ctl_arguments *given)
         rc = rc ? rm_ctl_client_exit_code(rc) : 0;
     }
     rm_ctl_client_close(&client);
-    if (!status && rm_ctl_value(given, "verify"))
-        rc = rm_ctl_complain(
-            RM_CTL_USAGE, "--verify tries a change on a running experiment, not on %s", directory);
-    else if (rc)
+    if (rc)
         rm_ctl_complain(rc, "%s", error.text);
-    else if (rm_explain_run(x, directory, now, &error))
+    else if (rm_explain_run(x, subject->directory, now, &error))
         rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
     json_decref(status);
     json_decref(now);
     return rc;
 }
 
-/* --- trying a change on a running experiment ------------------------------------------------- */
+/* --- trying a change -------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupted;
+/* What --verify measured, and how. */
+struct measured {
+    double before, after;
+    char how[128];
+};
 
-static void on_interrupt(int number)
+/* Adds the logarithm of the rate with the change or without it. */
+typedef int (*measure_fn)(void *user, bool changed, double *log_rate);
+
+/* Before, after, after, before: what drifts falls on both. */
+static int alternate(measure_fn measure, void *user, struct measured *m)
 {
-    (void)number;
-    interrupted = 1;
+    double logs[2] = {0, 0};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 4; i++) {
+        const bool changed = i == 1 || i == 2;
+        rc = measure(user, changed, &logs[changed]);
+    }
+    m->before = exp(logs[0] / 2);
+    m->after = exp(logs[1] / 2);
+    return rc;
 }
+
+/* --- on a running experiment ------------------------------------------------------------------ */
 
 struct change {
     struct rm_ctl_client client;
+    double seconds;
     size_t count;
     json_t *keys[RM_CTL_GIVEN_MAX], *before[RM_CTL_GIVEN_MAX], *after[RM_CTL_GIVEN_MAX];
 };
@@ -202,50 +227,26 @@ static int read_steps(struct change *c, double *steps, double *time_s)
     return rc;
 }
 
-static void sleep_s(double seconds)
+/* After a quarter of the time, in which duties get used to the values. */
+static int measure_live(void *user, bool changed, double *log_rate)
 {
-    const struct timespec time = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
-    if (!interrupted)
-        nanosleep(&time, NULL);
-}
-
-/* The rate with these values, after a quarter of the time in which duties get used to them. */
-static int measure(struct change *c, json_t *const *values, double seconds, double *log_rate)
-{
+    struct change *c = user;
     double steps = 0, time_s = 0, steps_end = 0, end_s = 0;
-    int rc = set_all(c, values);
+    int rc = set_all(c, changed ? c->after : c->before);
     if (rc)
         return rc;
-    sleep_s(seconds / 4);
+    rm_interrupt_sleep(c->seconds / 4);
     rc = read_steps(c, &steps, &time_s);
-    sleep_s(seconds);
+    rm_interrupt_sleep(c->seconds);
     if (rc == 0)
         rc = read_steps(c, &steps_end, &end_s);
-    if (rc == 0 && (interrupted || steps_end <= steps || end_s <= time_s))
-        rc = rm_ctl_complain(RM_CTL_FAILED, interrupted ? "interrupted; the settings are as before"
-                                                        : "no step was made: give more seconds");
+    if (rc == 0 && (rm_interrupted() || steps_end <= steps || end_s <= time_s))
+        rc = rm_ctl_complain(RM_CTL_FAILED, rm_interrupted()
+                                                ? "interrupted; the settings are as before"
+                                                : "no step was made: give more seconds");
     if (rc == 0)
         *log_rate += log((steps_end - steps) / (end_s - time_s));
     return rc;
-}
-
-/* Before, after, after, before: what drifts falls on both. */
-static int alternate(struct change *c, double seconds, double *before, double *after)
-{
-    struct sigaction old, action = {.sa_handler = on_interrupt};
-    double logs[2] = {0, 0};
-    int rc = 0;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &old);
-    for (int i = 0; rc == 0 && i < 4; i++) {
-        const bool changed = i == 1 || i == 2;
-        rc = measure(c, changed ? c->after : c->before, seconds, &logs[changed]);
-    }
-    const int restored = set_all(c, c->before);
-    sigaction(SIGINT, &old, NULL);
-    *before = exp(logs[0] / 2);
-    *after = exp(logs[1] / 2);
-    return rc ? rc : restored;
 }
 
 static void free_change(struct change *c)
@@ -260,12 +261,13 @@ static void free_change(struct change *c)
 
 /* Makes the change and takes it back, twice. */
 static int try_live(const struct rm_ctl_arguments *given, const char *const *settings, size_t count,
-                    double seconds, double *before, double *after)
+                    double seconds, struct measured *m)
 {
     static struct change c;
     int rc = rm_find_open(&c.client, given);
     if (rc)
         return rc;
+    c.seconds = seconds;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         const char *equals = strchr(settings[i], '='); /* explain has refused others */
         json_t *reply = NULL, *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
@@ -276,44 +278,164 @@ static int try_live(const struct rm_ctl_arguments *given, const char *const *set
         c.before[i] = json_incref(json_object_get(reply, "value"));
         json_decref(reply);
     }
-    if (rc == 0)
-        rc = alternate(&c, seconds, before, after);
+    if (rc == 0) {
+        rc = alternate(measure_live, &c, m);
+        const int restored = set_all(&c, c.before);
+        rc = rc ? rc : restored;
+    }
     free_change(&c);
+    snprintf(m->how, sizeof m->how, "live; the setting is as before");
     return rc;
 }
 
-/* --set: the rate with other settings; and with --verify, what it really becomes. */
-static int print_what_if(const struct rm_explained *x, const struct rm_ctl_arguments *given,
-                         const char *const *settings, size_t count)
+/* --- on short runs ---------------------------------------------------------------------------- */
+
+struct trying {
+    struct rm_trials trials;
+    const char *const *settings;
+    size_t count;
+    double seconds;
+    unsigned made;
+    bool quiet;
+};
+
+static int measure_trial(void *user, bool changed, double *log_rate)
 {
-    const char *verify = rm_ctl_value(given, "verify");
-    const bool json = rm_ctl_flag(given, "json");
-    struct rm_error error = {""};
-    double rate = 0, before = 0, after = 0;
-    if (rm_explain_change(x, settings, count, &rate, &error))
-        return rm_ctl_complain(RM_CTL_REFUSED, "%s", error.text);
-    const int rc =
-        verify ? try_live(given, settings, count, strtod(verify, NULL), &before, &after) : 0;
-    if (rc)
-        return rc;
-    if (json) {
-        printf("{\"steps_per_s\": %.9g, \"predicted\": %.9g, \"ratio\": %.9g", x->steps_per_s, rate,
-               rate / x->steps_per_s);
-        if (verify)
-            printf(", \"measured_before\": %.9g, \"measured\": %.9g, \"measured_ratio\": %.9g",
-                   before, after, after / before);
-        puts("}");
-        return 0;
+    struct trying *t = user;
+    char said[512];
+    const double rate =
+        rm_trial(&t->trials, (char *const *)t->settings, changed ? t->count : 0, t->seconds, NULL);
+    if (rm_interrupted())
+        return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is left of the trials");
+    if (isnan(rate)) {
+        rm_trial_said(&t->trials, said, sizeof said);
+        return rm_ctl_complain(RM_CTL_FAILED, "a trial %s the change failed: %s",
+                               changed ? "with" : "without", said);
     }
-    printf("%s steps/s would become %s, %+.0f %%\n", rm_format_number(x->steps_per_s).s,
-           rm_format_number(rate).s, 100 * (rate / x->steps_per_s - 1));
-    if (verify)
-        printf("measured: %s steps/s became %s, %+.0f %%; the setting is as before\n",
-               rm_format_number(before).s, rm_format_number(after).s, 100 * (after / before - 1));
+    *log_rate += log(rate);
+    t->made++;
+    if (!t->quiet) {
+        printf("trial %u of 4, %s the change: %s steps/s\n", t->made, changed ? "with" : "without",
+               rm_format_number(rate).s);
+        fflush(stdout);
+    }
     return 0;
 }
 
-static int print(const struct rm_explained *x, const struct rm_ctl_arguments *given)
+/* The experiment of all trials, with the hot keys as they are now and no end: 0 would be none, but
+ * a run that starts from weights would not train. */
+static int write_experiment(const struct rm_explained *x, bool resume, const char *path)
+{
+    struct rm_experiment *e = malloc(sizeof *e);
+    json_t *all = NULL;
+    if (e) {
+        *e = *x->experiment;
+        e->run.steps = resume && !e->run.steps ? 0 : STEPS_MAX;
+        all = rm_config_to_json(e);
+    }
+    free(e);
+    const int rc = all ? json_dump_file(all, path, JSON_INDENT(2)) : -1;
+    json_decref(all);
+    return rc ? rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno)) : 0;
+}
+
+static const struct rm_key *key_of(const char *setting)
+{
+    char path[RM_KEY_PATH_MAX];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(setting, "="), setting);
+    return rm_key_find(path);
+}
+
+/* Runs without the change and with it, of the run's newest checkpoint. */
+static int try_apart(const struct rm_explained *x, const struct subject *subject,
+                     const char *const *settings, size_t count, double seconds, bool quiet,
+                     struct measured *m)
+{
+    char file[96];
+    if (count > RM_TRIAL_SETTINGS)
+        return rm_ctl_complain(RM_CTL_USAGE, "--verify: at most %d settings", RM_TRIAL_SETTINGS);
+    struct rm_ctl_arguments *given = calloc(1, sizeof *given);
+    struct trying t = {.trials = {.given = given, .resume = !x->experiment->record.directory[0]},
+                       .settings = settings,
+                       .count = count,
+                       .seconds = seconds,
+                       .quiet = quiet};
+    for (size_t i = 0; i < count; i++) {
+        const struct rm_key *key = key_of(settings[i]);
+        t.trials.resume &= key && key->on_resume == RM_ON_RESUME_ANY;
+    }
+    int rc = given ? rm_trials_begin(&t.trials) : rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    if (rc == 0)
+        rc = rm_trials_copy(&t.trials, subject->directory);
+    snprintf(file, sizeof file, "%s/config.json", t.trials.folder);
+    if (rc == 0)
+        rc = write_experiment(x, t.trials.resume, file);
+    snprintf(m->how, sizeof m->how, "in short runs %s checkpoint %llu%s",
+             t.trials.resume ? "from" : "with the weights of", (unsigned long long)t.trials.number,
+             subject->running ? ", which shared the cores with the experiment" : "");
+    if (rc == 0) {
+        given->argument[0] = file;
+        rc = alternate(measure_trial, &t, m);
+    }
+    rm_trials_end(&t.trials);
+    free(given);
+    return rc;
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+/* Keys that may change while the experiment runs are tried on it, others apart from it. */
+static int verify(const struct rm_explained *x, const struct subject *subject,
+                  const struct rm_ctl_arguments *given, const char *const *settings, size_t count,
+                  struct measured *m)
+{
+    const double seconds = strtod(rm_ctl_value(given, "verify"), NULL);
+    bool live = subject->running;
+    for (size_t i = 0; i < count; i++) {
+        const struct rm_key *key = key_of(settings[i]);
+        live &= key && key->hot != RM_COLD;
+    }
+    return live ? try_live(given, settings, count, seconds, m)
+                : try_apart(x, subject, settings, count, seconds, rm_ctl_flag(given, "json"), m);
+}
+
+/* --set: the rate with other settings; and with --verify, what it really becomes. */
+static int print_what_if(const struct rm_explained *x, const struct subject *subject,
+                         const struct rm_ctl_arguments *given, const char *const *settings,
+                         size_t count)
+{
+    const bool json = rm_ctl_flag(given, "json"), tried = rm_ctl_value(given, "verify");
+    struct rm_error error = {""};
+    struct measured m = {.how = ""};
+    double rate = 0;
+    if (rm_explain_change(x, settings, count, &rate, &error))
+        return rm_ctl_complain(RM_CTL_REFUSED, "%s", error.text);
+    if (tried)
+        rm_interrupt_watch();
+    if (!json)
+        printf("%s steps/s would become %s, %+.0f %%\n", rm_format_number(x->steps_per_s).s,
+               rm_format_number(rate).s, 100 * (rate / x->steps_per_s - 1));
+    fflush(stdout);
+    const int rc = tried ? verify(x, subject, given, settings, count, &m) : 0;
+    if (rc)
+        return rc;
+    if (!json && tried)
+        printf("measured: %s steps/s became %s, %+.0f %% (%s)\n", rm_format_number(m.before).s,
+               rm_format_number(m.after).s, 100 * (m.after / m.before - 1), m.how);
+    if (!json)
+        return 0;
+    printf("{\"steps_per_s\": %.9g, \"predicted\": %.9g, \"ratio\": %.9g", x->steps_per_s, rate,
+           rate / x->steps_per_s);
+    if (tried)
+        printf(", \"measured_before\": %.9g, \"measured\": %.9g, \"measured_ratio\": %.9g, "
+               "\"measured_on\": \"%s\"",
+               m.before, m.after, m.after / m.before, m.how);
+    puts("}");
+    return 0;
+}
+
+static int print(const struct rm_explained *x, const struct subject *subject,
+                 const struct rm_ctl_arguments *given)
 {
     const char *settings[RM_CTL_GIVEN_MAX];
     const bool json = rm_ctl_flag(given, "json");
@@ -322,7 +444,7 @@ static int print(const struct rm_explained *x, const struct rm_ctl_arguments *gi
         if (!strcmp(given->given[i].option->name, "set"))
             settings[count++] = given->given[i].value;
     if (count)
-        return print_what_if(x, given, settings, count);
+        return print_what_if(x, subject, given, settings, count);
     if (!json) {
         print_human(x);
         return 0;
@@ -353,11 +475,12 @@ int rm_ctl_explain(const struct rm_ctl_arguments *given)
     if (wrong)
         return wrong;
     struct rm_explained *x = calloc(1, sizeof *x);
+    struct subject subject = {.running = false};
     if (!x)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    int rc = explain(x, given);
+    int rc = explain(x, &subject, given);
     if (rc == 0)
-        rc = print(x, given);
+        rc = print(x, &subject, given);
     rm_explained_free(x);
     free(x);
     return rc;

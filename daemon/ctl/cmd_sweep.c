@@ -7,6 +7,7 @@
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
+#include "daemon/ctl/interrupt.h"
 #include "daemon/ctl/launch.h"
 #include "daemon/ctl/plot.h"
 #include "daemon/ctl/seeds.h"
@@ -57,13 +58,6 @@ struct sweep {
     struct run *run;
     size_t drawn; /* live lines on the terminal */
 };
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int number)
-{
-    stopped = number;
-}
 
 /* --- the runs --------------------------------------------------------------------------------- */
 
@@ -323,7 +317,7 @@ static void note_end(struct sweep *s, pid_t pid, int status, size_t *left)
         run->pid = 0;
         if (read_result(s, run))
             printf("%s: %s\n", run->name, rm_format_number(run->score).s);
-        else if (!stopped) {
+        else if (!rm_interrupted()) {
             run->failed = true;
             printf("%s failed, code %d: %s/%03zu.log says why\n", run->name,
                    WIFEXITED(status) ? WEXITSTATUS(status) : -1, s->folder, i);
@@ -343,9 +337,9 @@ static void on_end(int number)
 static pid_t wait_for_one(struct sweep *s, const struct rm_style *style, int *status)
 {
     const bool live = isatty(STDOUT_FILENO) && style->width > 0;
-    const sig_atomic_t before = stopped;
+    const int before = rm_interrupted();
     pid_t pid = waitpid(-1, status, live ? WNOHANG : 0);
-    while (pid == 0 && stopped == before) {
+    while (pid == 0 && rm_interrupted() == before) {
         draw_lines(s, style);
         poll(NULL, 0, LIVE_MS); /* the end of a run interrupts it */
         pid = waitpid(-1, status, WNOHANG);
@@ -362,14 +356,14 @@ static void run_all(struct sweep *s, size_t jobs)
     size_t next = 0, running = 0;
     sigaction(SIGCHLD, &action, NULL);
     bool told = false;
-    while (running > 0 || (!stopped && next < s->runs)) {
-        if (stopped && !told) {
+    while (running > 0 || (!rm_interrupted() && next < s->runs)) {
+        if (rm_interrupted() && !told) {
             for (size_t i = 0; i < s->runs; i++)
                 if (s->run[i].pid > 0)
                     kill(s->run[i].pid, SIGTERM);
             told = true;
         }
-        if (!stopped && running < jobs && next < s->runs) {
+        if (!rm_interrupted() && running < jobs && next < s->runs) {
             if (!s->run[next].finished) {
                 start(s, next);
                 running += !s->run[next].failed;
@@ -644,8 +638,8 @@ static int finish(const struct sweep *s)
     print_outcomes(s, &style);
     if (write_table(s))
         return RM_CTL_FAILED;
-    printf("\n%s/table.csv%s\n", s->folder, !stopped && draw(s) ? " and curves.svg" : "");
-    const char *page = s->experiment->report && !stopped ? write_report(s) : NULL;
+    printf("\n%s/table.csv%s\n", s->folder, !rm_interrupted() && draw(s) ? " and curves.svg" : "");
+    const char *page = s->experiment->report && !rm_interrupted() ? write_report(s) : NULL;
     if (page)
         printf("report: %s\n", page);
     if (failed)
@@ -669,9 +663,7 @@ int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experimen
         return rm_ctl_complain(RM_CTL_USAGE, "--jobs should be a number from 1 to %u", JOBS_MAX);
     int code = prepare(&s);
     if (code == 0) {
-        const struct sigaction action = {.sa_handler = on_stop};
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
+        rm_interrupt_watch();
         printf("%zu %s, %zu at a time, below %s\n", s.runs, rm_plural(s.runs, "run", "runs"),
                jobs < s.runs ? jobs : s.runs, s.directory);
         fflush(stdout);

@@ -8,20 +8,17 @@
 #include "config/config.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/explain.h"
+#include "daemon/ctl/interrupt.h"
 #include "daemon/ctl/launch.h"
+#include "daemon/ctl/trial.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
-#include "shm/base/clock.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KNOBS_MAX      5
@@ -31,7 +28,6 @@
 #define SECONDS_MIN    4.0
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
-#define PATIENCE_S     60.0 /* for a trial until its rate can be read, beyond its time */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
 
 /* What may be tried of a key; the file's own value is the first. */
@@ -53,19 +49,13 @@ struct candidate {
 struct tuning {
     const struct rm_ctl_arguments *given;
     const struct rm_experiment *experiment;
-    char folder[64], output[PATH_MAX];
+    struct rm_trials runs;
+    char output[PATH_MAX];
     struct knob knob[KNOBS_MAX];
     size_t knobs, count, field; /* candidates; of them still in the race, the first ones */
     struct candidate *candidate;
     unsigned trials, planned;
 };
-
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int number)
-{
-    stopped = number;
-}
 
 /* --- what to try ------------------------------------------------------------------------------ */
 
@@ -227,112 +217,16 @@ static void predict(struct tuning *t, const struct rm_explained *x)
 
 /* --- trials ----------------------------------------------------------------------------------- */
 
-static const char *const common[] = {"run.steps=0",
-                                     "evaluation.final_episodes=0",
-                                     "checkpoint.at_end=false",
-                                     "metrics.csv=true",
-                                     "metrics.interval_s=0.05",
-                                     "metrics.tensorboard=off",
-                                     "metrics.exec=\"\"",
-                                     "report=false",
-                                     "optimizer.schedule.kind=constant"};
-#define COMMON (sizeof common / sizeof common[0])
-
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
-{
-    (void)about;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-static void remove_all(const char *folder)
-{
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void sleep_s(double seconds)
-{
-    const struct timespec time = {(time_t)seconds, (long)((seconds - floor(seconds)) * 1e9)};
-    if (!stopped)
-        nanosleep(&time, NULL);
-}
-
-/* Runs for so long, and longer until its rows say how fast it is. True: *x has it, for the caller
- * to free. */
-static bool watch(const struct tuning *t, pid_t *pid, double seconds, struct rm_explained *x)
-{
-    const uint64_t began = rm_now_ns();
-    char latest[PATH_MAX];
-    int status;
-    snprintf(latest, sizeof latest, "%s/runs/tune-%d/latest", t->folder, (int)getpid());
-    sleep_s(seconds);
-    while (!stopped) {
-        struct rm_error error = {""};
-        if (waitpid(*pid, &status, WNOHANG) == *pid) {
-            *pid = 0;
-            return false;
-        }
-        if (rm_explain_run(x, latest, NULL, &error) == 0 && x->window_s >= seconds / 4)
-            return true;
-        rm_explained_free(x);
-        if ((double)(rm_now_ns() - began) / (double)RM_NS_PER_S > seconds + PATIENCE_S)
-            return false;
-        sleep_s(0.2);
-    }
-    return false;
-}
-
 /* One run of a candidate. Returns its rate, or NAN; the counters in *x if that is not NULL. */
-static double try_one(struct tuning *t, const struct candidate *c, double seconds,
+static double try_one(const struct tuning *t, const struct candidate *c, double seconds,
                       struct rm_explained *x)
 {
-    char *setting[COMMON + KNOBS_MAX], name[32], runs[96], log[96];
-    static struct rm_explained own;
-    struct rm_explained *explained = x ? x : &own;
-    size_t n = settings_of(t, c, setting);
-    const size_t varied = n;
-    for (size_t i = 0; i < COMMON; i++)
-        setting[n++] = (char *)common[i];
-    snprintf(name, sizeof name, "tune-%d", (int)getpid());
-    snprintf(runs, sizeof runs, "%s/runs", t->folder);
-    snprintf(log, sizeof log, "%s/log", t->folder);
-    (void)remove(log); /* of the trial before */
-    pid_t pid = rm_launch(&(struct rm_launch){.given = t->given,
-                                              .setting = setting,
-                                              .settings = n,
-                                              .name = name,
-                                              .directory = runs,
-                                              .log = log,
-                                              .fresh = true});
-    free_settings(setting, varied);
-    const bool known = pid > 0 && watch(t, &pid, seconds, explained);
-    const double rate = known ? explained->steps_per_s : (double)NAN;
-    if (pid > 0) {
-        kill(pid, SIGTERM);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-    if (!x && known)
-        rm_explained_free(explained);
-    remove_all(runs);
+    char *setting[KNOBS_MAX + 1];
+    const size_t n = settings_of(t, c, setting);
+    setting[n] = (char *)"run.steps=1000000000000000";
+    const double rate = rm_trial(&t->runs, setting, n + 1, seconds, x);
+    free_settings(setting, n);
     return rate;
-}
-
-/* The last line that the latest trial printed. */
-static void last_line(const struct tuning *t, char *line, size_t size)
-{
-    char path[96], text[512];
-    snprintf(path, sizeof path, "%s/log", t->folder);
-    FILE *in = fopen(path, "re");
-    snprintf(line, size, "it did not begin to train in time");
-    while (in && fgets(text, sizeof text, in))
-        if (text[0] != '\n') {
-            text[strcspn(text, "\n")] = '\0';
-            snprintf(line, size, "%s", text);
-        }
-    if (in)
-        fclose(in);
 }
 
 static void print_trial(struct tuning *t, const struct candidate *c, double rate)
@@ -340,7 +234,7 @@ static void print_trial(struct tuning *t, const struct candidate *c, double rate
     char text[256], why[512] = "";
     describe(t, c, text, sizeof text);
     if (isnan(rate))
-        last_line(t, why, sizeof why);
+        rm_trial_said(&t->runs, why, sizeof why);
     printf("trial %u of %u: %s: %s%s", ++t->trials, t->planned, text,
            isnan(rate) ? "failed: " : rm_format_number(rate).s, isnan(rate) ? why : " steps/s");
     if (!isnan(rate) && changes_of(c))
@@ -381,13 +275,13 @@ static void play_round(struct tuning *t, double trial_s, unsigned round)
 {
     double own[2] = {NAN, NAN}; /* rates of the file's settings */
     double *rates = calloc(2 * t->field, sizeof *rates);
-    for (size_t i = 0; rates && i < 2 * t->field && !stopped; i++) {
+    for (size_t i = 0; rates && i < 2 * t->field && !rm_interrupted(); i++) {
         const size_t k = i < t->field ? i : 2 * t->field - 1 - i;
         struct candidate *c = &t->candidate[k];
         if (c->failed)
             continue;
         rates[i] = try_one(t, c, trial_s, NULL);
-        if (stopped)
+        if (rm_interrupted())
             break;
         print_trial(t, c, rates[i]);
         c->trials++;
@@ -396,7 +290,7 @@ static void play_round(struct tuning *t, double trial_s, unsigned round)
         if (k == 0)
             own[i >= t->field] = rates[i];
     }
-    for (size_t k = 0; rates && k < t->field && !stopped; k++) {
+    for (size_t k = 0; rates && k < t->field && !rm_interrupted(); k++) {
         struct candidate *c = &t->candidate[k];
         const double first = rates[k], second = rates[2 * t->field - 1 - k];
         if (c->failed)
@@ -413,16 +307,16 @@ static int halve(struct tuning *t, double seconds)
 {
     const size_t rounds = rounds_of(t->field);
     const double round_s = seconds / (double)rounds;
-    for (unsigned round = 1; round <= rounds && !stopped; round++) {
+    for (unsigned round = 1; round <= rounds && !rm_interrupted(); round++) {
         play_round(t, round_s / (2 * (double)t->field), round);
-        if (stopped || t->candidate[0].failed)
+        if (rm_interrupted() || t->candidate[0].failed)
             break;
         /* The file's stays at the head, so that all are compared with it. */
         qsort(t->candidate + 1, t->field - 1, sizeof *t->candidate, by_ratio);
         if (round < rounds)
             t->field = (t->field + 1) / 2;
     }
-    if (stopped)
+    if (rm_interrupted())
         return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
     return t->candidate[0].failed
                ? rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
@@ -526,10 +420,10 @@ static int race(struct tuning *t, double seconds)
     if (!t->candidate)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory");
     const double rate = try_one(t, &t->candidate[0], first_s, &x);
-    if (stopped)
+    if (rm_interrupted())
         return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
     if (isnan(rate)) {
-        last_line(t, why, sizeof why);
+        rm_trial_said(&t->runs, why, sizeof why);
         return rm_ctl_complain(RM_CTL_FAILED, "%s does not run: %s", t->given->argument[0], why);
     }
     predict(t, &x);
@@ -550,7 +444,6 @@ static int race(struct tuning *t, double seconds)
 int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment)
 {
     static struct tuning t;
-    const struct sigaction action = {.sa_handler = on_stop};
     const char *text = rm_ctl_value(given, "tune");
     char *end = NULL;
     const double seconds = text[0] ? strtod(text, &end) : SECONDS;
@@ -567,19 +460,16 @@ int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment
                                given->argument[0]);
     t.given = given;
     t.experiment = experiment;
-    const char *place = getenv("TMPDIR");
+    t.runs.given = given;
     int rc = name_output(&t);
     if (rc)
         return rc;
-    if (!place || strlen(place) > 32)
-        place = "/tmp";
-    snprintf(t.folder, sizeof t.folder, "%s/ringmaster-tune-XXXXXX", place);
-    if (!mkdtemp(t.folder))
-        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", t.folder, strerror(errno));
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    rm_interrupt_watch();
+    rc = rm_trials_begin(&t.runs);
+    if (rc)
+        return rc;
     rc = race(&t, seconds);
-    remove_all(t.folder);
+    rm_trials_end(&t.runs);
     free(t.candidate);
     return rc;
 }

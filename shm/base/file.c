@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,6 +267,18 @@ int rm_file_remove(const char *path)
         rc = -errno;
     close(folder);
     return rc;
+}
+
+static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+{
+    (void)about, (void)type, (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+void rm_file_remove_all(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 int rm_file_make_folder(const char *path, struct rm_error *error)

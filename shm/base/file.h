@@ -35,6 +35,10 @@ int rm_file_rename(const char *from, const char *to);
 /* Removes a file, a link, or an empty folder. 0 or negative errno. */
 int rm_file_remove(const char *path);
 
+/* Removes a folder with all that is in it, or a file. What cannot be removed stays, and links are
+ * not followed. */
+void rm_file_remove_all(const char *path);
+
 /* Creates one folder, unless there is one that belongs to this user. 0 or negative errno. */
 int rm_file_make_folder(const char *path, struct rm_error *error);
 

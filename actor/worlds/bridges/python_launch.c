@@ -1,10 +1,10 @@
 #include "actor/worlds/bridges/python_launch.h"
 
+#include "shm/base/file.h"
 #include "shm/base/severity.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,13 +93,6 @@ static int find_package(char path[PATH_MAX], struct rm_error *error)
     return rm_fail(error, -ENOENT,
                    "ringmaster's Python package is not beside this program; set RINGMASTER_PYTHON "
                    "to the folder that has it");
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    (void)remove(path);
-    return 0;
 }
 
 static int make_folder(struct rm_python_launching *l, const char *directory, struct rm_error *error)
@@ -387,7 +380,7 @@ int rm_python_launching_prepare(struct rm_python_launching *l,
 void rm_python_launching_free(struct rm_python_launching *l)
 {
     if (l->folder[0])
-        nftw(l->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        rm_file_remove_all(l->folder);
     if (l->above[0])
         (void)rmdir(l->above); /* who is last */
     for (size_t i = 0; l->environment && l->environment[i]; i++)

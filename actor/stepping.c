@@ -454,7 +454,7 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
                                 .flags = s->buffers[a].flags,
                                 .figures = s->buffers[a].figures};
         uint32_t counted;
-        int rc = rm_arrivals_take(&s->arrivals, a, s->steps, &in, &counted, error);
+        int rc = rm_arrivals_count(&s->arrivals, a, s->steps, &in, &counted, error);
         if (rc < 0)
             return rc;
         p->counted += counted;

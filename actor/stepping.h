@@ -142,7 +142,7 @@ void rm_stepping_change(struct rm_stepping *stepping, const struct rm_world_conf
                         uint64_t seed);
 
 /* Makes one vector step. Call rm_stepping_begin() before the first one. Requires weights and
- * rm_stepping_has_credit(). Errors: those of rm_watched_step() and rm_arrivals_take(). */
+ * rm_stepping_has_credit(). Errors: those of rm_watched_step() and rm_arrivals_count(). */
 int rm_stepping_step(struct rm_stepping *stepping, struct rm_error *error);
 
 #endif

@@ -219,15 +219,17 @@ static void put_copy(struct rm_sampler *s, uint32_t i, struct rm_batch *batch)
         memcpy(batch->next_mask + (size_t)i * batch->actions, t->mask, batch->actions);
 }
 
-static enum rm_take copy_item(struct rm_sampler *s, const struct rm_window *window,
-                              uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
+static enum rm_item_copy copy_item(struct rm_sampler *s, const struct rm_window *window,
+                                   uint64_t distance, uint32_t lane, uint32_t i,
+                                   struct rm_batch *batch)
 {
     if (s->spec.sequence.trace)
-        return rm_sampler_sequence_take(s, window, distance, lane, i, batch);
-    const enum rm_take took = rm_transition_take(window, distance, lane, &s->rule, &s->scratch);
-    if (took == RM_TAKE_OK)
+        return rm_sampler_sequence_copy(s, window, distance, lane, i, batch);
+    const enum rm_item_copy copied =
+        rm_transition_copy(window, distance, lane, &s->rule, &s->scratch);
+    if (copied == RM_ITEM_COPIED)
         put_copy(s, i, batch);
-    return took;
+    return copied;
 }
 
 const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t global, uint32_t *lane)
@@ -238,19 +240,20 @@ const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t glo
     return window;
 }
 
-enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
-                             uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch)
+enum rm_item_copy rm_sampler_copy(struct rm_sampler *s, const struct rm_window *window,
+                                  uint64_t distance, uint32_t lane, uint32_t i,
+                                  struct rm_batch *batch)
 {
-    const enum rm_take took = copy_item(s, window, distance, lane, i, batch);
-    if (took == RM_TAKE_TORN)
+    const enum rm_item_copy copied = copy_item(s, window, distance, lane, i, batch);
+    if (copied == RM_ITEM_OVERWRITTEN)
         s->counts.torn++;
-    else if (took == RM_TAKE_INVALID)
+    else if (copied == RM_ITEM_INVALID)
         s->counts.rejected++;
-    if (took != RM_TAKE_OK)
-        return took;
+    if (copied != RM_ITEM_COPIED)
+        return copied;
     s->counts.age_sum += distance * s->lanes;
     s->counts.age_count++;
-    return took;
+    return copied;
 }
 
 /* Draws until it finds a valid transition. */
@@ -260,7 +263,7 @@ static bool draw_one(struct rm_sampler *s, struct rm_rng *rng, uint32_t i, struc
         uint32_t lane;
         const uint64_t distance = 1 + (uint64_t)rm_rng_below(rng, (uint32_t)s->longest);
         const struct rm_window *window = rm_sampler_lane(s, rm_rng_below(rng, s->lanes), &lane);
-        if (rm_sampler_take(s, window, distance, lane, i, batch) == RM_TAKE_OK)
+        if (rm_sampler_copy(s, window, distance, lane, i, batch) == RM_ITEM_COPIED)
             return true;
     }
     return false;

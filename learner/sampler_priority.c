@@ -139,7 +139,7 @@ static bool copy_leaf(struct rm_sampler *s, uint64_t leaf, uint32_t i, struct rm
     /* The newest row of that slot. */
     const uint64_t distance = 1 + (newest % cap + cap - slot) % cap;
     if (rows && rm_priority_at(s->tree, leaf) > 0 &&
-        rm_sampler_take(s, window, distance, lane, i, batch) == RM_TAKE_OK)
+        rm_sampler_copy(s, window, distance, lane, i, batch) == RM_ITEM_COPIED)
         return true;
     const double nothing = 0;
     change(s, &leaf, &nothing, 1);

@@ -59,8 +59,9 @@ const struct rm_sampler_way *rm_sampler_way_of(enum rm_form form);
 #define RM_SAMPLER_ENTRIES 1024u
 
 /* Copies the item of `lane` that starts in row end - distance to position i of the batch. */
-enum rm_take rm_sampler_take(struct rm_sampler *s, const struct rm_window *window,
-                             uint64_t distance, uint32_t lane, uint32_t i, struct rm_batch *batch);
+enum rm_item_copy rm_sampler_copy(struct rm_sampler *s, const struct rm_window *window,
+                                  uint64_t distance, uint32_t lane, uint32_t i,
+                                  struct rm_batch *batch);
 
 /* The source of a global lane, and its lane there. */
 const struct rm_window *rm_sampler_lane(const struct rm_sampler *s, uint32_t global,
@@ -71,9 +72,9 @@ int rm_sampler_sequence_create(struct rm_sampler *s, struct rm_error *error);
 /* Does a sequence of `lane` start in row end - distance? Call for every row in order. */
 bool rm_sampler_sequence_starts(struct rm_sampler *s, const struct rm_window *window,
                                 uint64_t distance, uint32_t lane, uint32_t global);
-enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_window *window,
-                                      uint64_t distance, uint32_t lane, uint32_t i,
-                                      struct rm_batch *batch);
+enum rm_item_copy rm_sampler_sequence_copy(struct rm_sampler *s, const struct rm_window *window,
+                                           uint64_t distance, uint32_t lane, uint32_t i,
+                                           struct rm_batch *batch);
 
 /* Draws by priority (sampler_priority.c). */
 int rm_sampler_priority_create(struct rm_sampler *s, struct rm_error *error);

@@ -102,14 +102,14 @@ static uint32_t put_transitions(struct rm_sampler *s, const struct rm_window *wi
     return rows;
 }
 
-enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_window *window,
-                                      uint64_t distance, uint32_t lane, uint32_t i,
-                                      struct rm_batch *b)
+enum rm_item_copy rm_sampler_sequence_copy(struct rm_sampler *s, const struct rm_window *window,
+                                           uint64_t distance, uint32_t lane, uint32_t i,
+                                           struct rm_batch *b)
 {
     const struct rm_ring *ring = window->source.ring;
     const size_t floats = b->state_floats;
     if (distance <= s->reach || distance > window->starts)
-        return RM_TAKE_INVALID;
+        return RM_ITEM_INVALID;
     uint64_t oldest = distance;
     const uint64_t generation = *rm_ring_row(ring, window->end - distance).generation;
     const struct rm_row_span span = rm_window_span(window);
@@ -117,7 +117,7 @@ enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_wind
         rm_view_before(&window->view, &span, distance, lane, b->burn_in, generation, &oldest);
     const uint32_t rows = put_transitions(s, window, distance, lane, generation, i, b);
     if (before < 0 || rows == 0)
-        return RM_TAKE_INVALID;
+        return RM_ITEM_INVALID;
     const uint32_t first = b->burn_in - (uint32_t)before, end = b->burn_in + rows;
     for (uint32_t at = 0; at < rm_batch_rows(b); at++) {
         b->restart[(size_t)at * b->size + i] = 0;
@@ -137,5 +137,5 @@ enum rm_take rm_sampler_sequence_take(struct rm_sampler *s, const struct rm_wind
         b->restart[(size_t)first * b->size + i] = 1;
     else if (floats)
         rm_ring_copy_out(b->state + i * floats, warm.state + lane * floats, floats * sizeof(float));
-    return rm_ring_intact(ring, window->end - oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
+    return rm_ring_intact(ring, window->end - oldest) ? RM_ITEM_COPIED : RM_ITEM_OVERWRITTEN;
 }

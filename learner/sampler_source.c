@@ -88,14 +88,15 @@ static void take_reals(const struct rm_window *window, uint64_t distance, uint32
         reals[i] = rm_row_real(reals[i]);
 }
 
-enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                                const struct rm_transition_rule *rule, struct rm_transition *out)
+enum rm_item_copy rm_transition_copy(const struct rm_window *window, uint64_t distance,
+                                     uint32_t lane, const struct rm_transition_rule *rule,
+                                     struct rm_transition *out)
 {
     const struct rm_ring *ring = window->source.ring;
     const struct rm_row_span span = rm_window_span(window);
     const struct rm_transition_found *found = &out->found;
     if (!rm_view_look(&window->view, &span, distance, lane, rule, &out->found))
-        return RM_TAKE_INVALID;
+        return RM_ITEM_INVALID;
     const size_t bytes = ring->spec.obs_bytes;
     uint8_t *to = out->frames;
     const uint32_t rows = found->before + 1 + found->steps;
@@ -110,5 +111,5 @@ enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distanc
     out->action = rm_view_action(&window->view, window->end - distance, lane);
     if (!window->view.actions)
         take_reals(window, distance, lane, out->reals);
-    return rm_ring_intact(ring, window->end - found->oldest) ? RM_TAKE_OK : RM_TAKE_TORN;
+    return rm_ring_intact(ring, window->end - found->oldest) ? RM_ITEM_COPIED : RM_ITEM_OVERWRITTEN;
 }

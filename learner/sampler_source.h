@@ -43,15 +43,18 @@ struct rm_transition {
     uint8_t *first_mask; /* (actions) of row start */
 };
 
-enum rm_take { RM_TAKE_OK, RM_TAKE_INVALID, RM_TAKE_TORN };
+enum rm_item_copy { RM_ITEM_COPIED, RM_ITEM_INVALID, RM_ITEM_OVERWRITTEN };
 
 /* Is there a transition of `lane` that starts in row end - distance? The rows are not checked: they
  * may have been overwritten meanwhile. */
 bool rm_transition_there(const struct rm_window *window, uint64_t distance, uint32_t lane,
                          const struct rm_transition_rule *rule);
 
-/* The transition of `lane` that starts in row end - distance. */
-enum rm_take rm_transition_take(const struct rm_window *window, uint64_t distance, uint32_t lane,
-                                const struct rm_transition_rule *rule, struct rm_transition *out);
+/* Copies the transition of `lane` that starts in row end - distance to `out`. INVALID: no
+ * transition starts there. OVERWRITTEN: the writer has overwritten a row meanwhile; do not use
+ * `out`. */
+enum rm_item_copy rm_transition_copy(const struct rm_window *window, uint64_t distance,
+                                     uint32_t lane, const struct rm_transition_rule *rule,
+                                     struct rm_transition *out);
 
 #endif

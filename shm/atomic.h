@@ -65,7 +65,7 @@ static inline void rm_atomic_max(_Atomic uint64_t *word, uint64_t value)
 
 /* N6: a number that several processes read and one exchanges for `value`. Ordered with nothing.
  * Returns the old number. */
-#define RM_TAKE(word, value) atomic_exchange_explicit((word), (value), memory_order_relaxed)
+#define RM_EXCHANGE(word, value) atomic_exchange_explicit((word), (value), memory_order_relaxed)
 
 /* --- T: words of the thread pool -------------------------------------------------------------- */
 

@@ -287,8 +287,8 @@ static int check_mask(const struct rm_arrivals *a, uint32_t agent, uint64_t step
     return 0;
 }
 
-int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
-                     const struct rm_arrival *in, uint32_t *counted, struct rm_error *error)
+int rm_arrivals_count(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
+                      const struct rm_arrival *in, uint32_t *counted, struct rm_error *error)
 {
     struct rm_arrivals *a = arrivals;
     size_t lane = (size_t)agent * a->worlds;

@@ -69,8 +69,8 @@ void rm_arrivals_reset(struct rm_arrivals *arrivals);
  * whose action counts: their row is not a last one, and the agent is in play. -EBADMSG: a number is
  * not finite, a code is outside the codebook, flags contradict each other, or a mask allows no
  * action in a row that needs one. */
-int rm_arrivals_take(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
-                     const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
+int rm_arrivals_count(struct rm_arrivals *arrivals, uint32_t agent, uint64_t step,
+                      const struct rm_arrival *in, uint32_t *counted, struct rm_error *error);
 
 /* The episodes in progress, for checkpoints. */
 struct rm_state;

@@ -447,20 +447,20 @@ static void put_returns(struct rm_actor_critic *ac)
     policies(ac)->returns(ac->u.backend, &returns);
 }
 
-static void put_returned(struct rm_actor_critic *ac)
+static void put_returns_end(struct rm_actor_critic *ac)
 {
     const struct rm_policy_returns returns = returns_of(ac);
     if (ac->slots)
-        policies(ac)->returned(ac->u.backend, &returns);
+        policies(ac)->returns_end(ac->u.backend, &returns);
 }
 
 /* --- a minibatch ----------------------------------------------------------------------------- */
 
-static struct rm_minibatch_take take_of(const struct rm_actor_critic *ac)
+static struct rm_next_minibatch next_minibatch_of(const struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
     const struct rm_experiment *e = ac->u.experiment;
-    return (struct rm_minibatch_take){
+    return (struct rm_next_minibatch){
         .order = ac->there.order,
         .stride = ac->entries,
         .share = ac->apart ? 0 : ac->u.replica,
@@ -491,12 +491,12 @@ static struct rm_update update_of(const struct rm_actor_critic *ac)
     return (struct rm_update){.knobs = ac->knobs, .clock = ac->clock};
 }
 
-static void put_take(struct rm_actor_critic *ac)
+static void put_minibatch(struct rm_actor_critic *ac)
 {
-    const struct rm_minibatch_take take = take_of(ac);
+    const struct rm_next_minibatch next = next_minibatch_of(ac);
     const struct rm_update update = update_of(ac);
     rm_update_phase(update.clock, RM_PHASE_SAMPLING);
-    ac->rows = policies(ac)->take(ac->u.backend, &take);
+    ac->rows = policies(ac)->minibatch(ac->u.backend, &next);
 }
 
 static struct rm_minibatch_loss loss_of(const struct rm_actor_critic *ac)
@@ -592,18 +592,18 @@ static void put_step(struct rm_updates *u, const struct rm_update *update)
 {
     struct rm_actor_critic *ac = rm_actor_critic_of(u);
     (void)update;
-    policies(ac)->passed(u->backend, u->experiment->algorithm.target_kl, ac->there.passes,
-                         u->figures);
+    policies(ac)->book(u->backend, u->experiment->algorithm.target_kl, ac->there.passes,
+                       u->figures);
 }
 
 /* Up to the gradient, which several devices add up. */
 static void gradient_piece(struct rm_actor_critic *ac)
 {
     struct rm_backend *b = ac->u.backend;
-    const struct rm_minibatch_take take = take_of(ac);
+    const struct rm_next_minibatch next = next_minibatch_of(ac);
     const struct rm_update update = update_of(ac);
     if (ac->slots)
-        policies(ac)->taken(b, &take);
+        policies(ac)->minibatch_end(b, &next);
     put_gradient(&ac->u, &update);
     if (b->device)
         b->device->draws(b, NULL, 0);
@@ -616,10 +616,10 @@ static void sum_gradient(struct rm_actor_critic *ac)
     b->device->collective->sum(b, ac->sums, RM_SUM_COUNT, RM_DEVICE_DOUBLE);
 }
 
-static void put_lost(struct rm_actor_critic *ac)
+static void put_loss_end(struct rm_actor_critic *ac)
 {
     const struct rm_minibatch_loss loss = loss_of(ac);
-    policies(ac)->lost(ac->u.backend, &loss);
+    policies(ac)->loss_end(ac->u.backend, &loss);
 }
 
 static void step_piece(struct rm_actor_critic *ac)
@@ -633,10 +633,10 @@ static void step_piece(struct rm_actor_critic *ac)
 
 const struct rm_rollout_piece rm_rollout_pieces[RM_ROLLOUT_PARTS][RM_ROLLOUT_PIECES] = {
     [RM_ROLLOUT_VALUES] = {{put_values, sum_values}},
-    [RM_ROLLOUT_RETURNS] = {{put_returns, sum_slots}, {put_returned, NULL}},
-    [RM_ROLLOUT_MINIBATCH] = {[RM_PIECE_TAKE] = {put_take, sum_slots},
+    [RM_ROLLOUT_RETURNS] = {{put_returns, sum_slots}, {put_returns_end, NULL}},
+    [RM_ROLLOUT_MINIBATCH] = {[RM_PIECE_ROWS] = {put_minibatch, sum_slots},
                               [RM_PIECE_GRADIENT] = {gradient_piece, sum_gradient},
-                              [RM_PIECE_LOST] = {put_lost, NULL},
+                              [RM_PIECE_LOSS] = {put_loss_end, NULL},
                               [RM_PIECE_STEP] = {step_piece, NULL}},
 };
 

@@ -10,7 +10,7 @@
  *
  * SEVERAL DEVICES (learner.devices). Each device has networks, optimizer and value head, which stay
  * equal to the bit. Each device has the whole rollout with its advantages and returns, and learns
- * from its share of each minibatch (struct rm_minibatch_take). Each device computes the moments of
+ * from its share of each minibatch (struct rm_next_minibatch). Each device computes the moments of
  * the whole minibatch. Gradients and sums of the loss are added up among the devices before the
  * norm. So an update on several devices equals an update on one, except for the rounding of sums.
  * If a forward pass over independent rows computes the values, each device computes its share of
@@ -97,7 +97,7 @@ struct rm_actor_critic {
     float *state;      /* (most, floats) */
     uint8_t *restarts; /* (batch) */
     struct rm_update_knobs *knobs;
-    float *weight, *part; /* on a device: buffers of rm_minibatch_take and rm_minibatch_loss */
+    float *weight, *part; /* on a device: buffers of rm_next_minibatch and rm_minibatch_loss */
     double *sums;         /* (RM_SUM_COUNT) of the loss, where devices are several */
     double *slots;        /* (replicas, RM_DEVICE_SLOT) where they are apart */
 
@@ -140,9 +140,9 @@ struct rm_rollout_piece {
 };
 
 enum rm_minibatch_piece {
-    RM_PIECE_TAKE = 0,
+    RM_PIECE_ROWS = 0,
     RM_PIECE_GRADIENT,
-    RM_PIECE_LOST,
+    RM_PIECE_LOSS,
     RM_PIECE_STEP,
     RM_ROLLOUT_PIECES
 };

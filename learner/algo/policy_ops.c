@@ -119,7 +119,7 @@ static void returns(struct rm_backend *b, const struct rm_policy_returns *r)
 
 /* --- a minibatch ----------------------------------------------------------------------------- */
 
-static uint32_t minibatch_rows(struct rm_backend *b, const struct rm_minibatch_take *k)
+static uint32_t minibatch_rows(struct rm_backend *b, const struct rm_next_minibatch *k)
 {
     struct rm_rollout_passes *p = k->passes;
     const struct rm_pass_part part = rm_passes_part(p);
@@ -158,7 +158,7 @@ static void loss(struct rm_backend *b, const struct rm_minibatch_loss *l, double
     rm_policy_loss_rows(&rows, l->first, l->rows, l->out, l->d_out, sums + 1);
 }
 
-static void lost(struct rm_backend *b, const struct rm_minibatch_loss *l)
+static void loss_end(struct rm_backend *b, const struct rm_minibatch_loss *l)
 {
     struct rm_update_figures *f = l->figures;
     const uint32_t batch = l->passes->batch;
@@ -170,8 +170,8 @@ static void lost(struct rm_backend *b, const struct rm_minibatch_loss *l)
     f->now_samples = batch;
 }
 
-static void passed(struct rm_backend *b, double target_kl, struct rm_rollout_passes *p,
-                   struct rm_update_figures *figures)
+static void book(struct rm_backend *b, double target_kl, struct rm_rollout_passes *p,
+                 struct rm_update_figures *figures)
 {
     (void)b;
     rm_passes_book(target_kl, p, figures);
@@ -183,10 +183,10 @@ static const struct rm_policy_ops cpu_policies = {
     .vtrace = vtrace,
     .restarts = restarts,
     .returns = returns,
-    .take = minibatch_rows,
+    .minibatch = minibatch_rows,
     .loss = loss,
-    .lost = lost,
-    .passed = passed,
+    .loss_end = loss_end,
+    .book = book,
 };
 
 const struct rm_policy_ops *rm_policy_ops_of(const struct rm_backend *b)

@@ -4,14 +4,15 @@
  * vtrace.h, policy_loss.h and learner/algo/value_head.h.
  *
  * Pointers are to the backend's memory, except where a comment names another. An update reads its
- * input from there when it runs, so that one captured update serves all minibatches of all
- * rollouts. On a device the buffers have the size of the largest minibatch; rows beyond the last
- * row of a smaller one repeat that row with weight 0, which changes nothing. The CPU's batch has
- * the minibatch's own rows.
+ * input from that memory when it runs, so one captured update serves all minibatches of all
+ * rollouts. On a device the buffers have the size of the largest minibatch. A smaller minibatch is
+ * filled up with copies of its last row, whose weight is 0, so that they change nothing. On the CPU
+ * a batch has exactly the minibatch's rows.
  *
- * Structs that are passed to kernels by value have no padding, because checkers would read it.
+ * Structs that are passed to kernels by value have no padding, because memory checkers would report
+ * it as uninitialised.
  *
- * Sums have one order that depends on shapes alone. Scans give the same bits on both backends. */
+ * The order of each sum depends on shapes alone. Scans give the same bits on both backends. */
 #ifndef RM_LEARNER_BACKEND_POLICY_OPS_H
 #define RM_LEARNER_BACKEND_POLICY_OPS_H
 
@@ -24,50 +25,51 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The progress of learning from a rollout. `samples` to `parts`, and `epochs`, are set with the
- * rollout; the other members are then 0. */
+/* The progress of learning from a rollout. A new rollout sets samples, entries, parts and epochs,
+ * and sets all other members to 0. */
 struct rm_rollout_passes {
-    uint32_t samples; /* rows of the rollout that are samples */
-    uint32_t entries; /* of a pass's order: samples, or lanes where networks are recurrent */
-    uint32_t parts;   /* minibatches of a pass */
-    uint32_t pass, part;
-    uint32_t batch;                /* samples of the current minibatch */
-    float mean, scale;             /* of its advantages: (A - mean) * scale */
-    float whole_mean, whole_scale; /* of the rollout's */
-    uint32_t epochs;               /* passes with an order; after the last, updates do nothing */
-    uint32_t value_error;          /* of the current minibatch, with of_means */
+    uint32_t samples;    /* rows of the rollout that are samples */
+    uint32_t entries;    /* of one pass: samples, or lanes if the network is recurrent */
+    uint32_t parts;      /* minibatches of a pass */
+    uint32_t pass, part; /* numbers of the current pass and minibatch, from 0 */
+    uint32_t batch;      /* samples of the current minibatch */
+    float mean, scale;   /* the current minibatch uses the advantages (A - mean) * scale */
+    float whole_mean, whole_scale; /* the same over the whole rollout */
+    uint32_t epochs;               /* passes of a rollout; after the last, updates do nothing */
+    uint32_t value_error;          /* enum rm_value_error of the current minibatch, if
+                                      rm_minibatch_loss.of_means */
     double seen;                   /* samples of all minibatches, including skipped ones */
-    double pass_kl, pass_samples;
-    double kl; /* of the last whole pass, a mean */
+    double pass_kl, pass_samples;  /* sums over the current pass */
+    double kl;                     /* mean over the last complete pass */
     double explained_variance;
 };
 
-/* The value is mean + deviation * output (value_head.h). A plain head follows nothing: mean 0 and
- * deviation 1, always. */
+/* The value is mean + deviation * output (value_head.h). A plain head always has mean 0 and
+ * deviation 1. */
 struct rm_value_head_state {
     double mean, deviation;
-    double second;    /* nu */
-    uint64_t updates; /* k - 1 of the next update */
+    double second;    /* mean of the squared returns: nu of value_head.h */
+    uint64_t updates; /* made so far: k - 1 for the next one */
 };
 
 enum rm_value_follow { RM_FOLLOW_NOTHING = 0, RM_FOLLOW_MOMENTS, RM_FOLLOW_AVERAGED };
 
-/* How the head follows the returns of a rollout. */
+/* How the head's mean and deviation follow the returns of a rollout. */
 struct rm_value_head_step {
     enum rm_value_follow follow;
-    uint32_t weights; /* of the value's last product */
-    double beta_least;
-    float *weight, *bias; /* in the parameters */
+    uint32_t weights;     /* number of weights of the value's last product */
+    double beta_least;    /* least rate at which the statistics follow */
+    float *weight, *bias; /* of that product, in the parameters */
     struct rm_value_head_state *state;
 };
 
-/* Numbers of devices that have rows of their own, to be added up among the devices
- * (device_collective.h): (count, RM_DEVICE_SLOT) doubles, of which a device fills its own line and
- * clears the others. `at` NULL: one device has all rows. */
+/* Numbers that several devices, each with its own rows, add up (device_collective.h): (count,
+ * RM_DEVICE_SLOT) doubles. A device fills its own line and clears the others. `at` NULL: one device
+ * has all rows. */
 #define RM_DEVICE_SLOT 8u
 struct rm_device_slots {
     double *at;
-    uint32_t own, count;
+    uint32_t own, count; /* index of this device's line; number of devices */
 };
 
 /* A pass over the rollout's rows: values and ln pi(a) from the network's output. */
@@ -85,68 +87,69 @@ struct rm_policy_values {
     float *logp;           /* (answered) */
 };
 
-/* After the scan: statistics of returns, PopArt's step, then conversion of values and returns to
- * the network's units, and the normalisation of advantages over the rollout. With slots, lowers
- * passes->parts until each device has a sample for each minibatch. */
+/* Runs after the scan: computes statistics of returns, makes PopArt's step, converts values and
+ * returns to the network's units, and computes how advantages are normalised over the rollout. With
+ * slots, also lowers passes->parts until each device has a sample for each minibatch. */
 struct rm_policy_returns {
     uint32_t rows;          /* steps * lanes */
-    uint32_t normalise;     /* over the rollout; else whole_scale is 1 / deviation */
-    const uint32_t *sample; /* (rows) the first passes->samples entries are the samples' rows */
+    uint32_t normalise;     /* 1: advantages, over the rollout; 0: whole_scale is 1 / deviation */
+    const uint32_t *sample; /* (rows) rows of the samples in the first passes->samples entries */
     const float *valid;     /* (rows) */
     const float *advantage; /* (rows) */
     float *value, *target;  /* (rows) */
     float *room;            /* (rows) scratch of the CPU */
     struct rm_value_head_step head;
     struct rm_rollout_passes *passes;
-    struct rm_update_figures *figures; /* the report's sums are cleared; `stop` is set if there is
-                                          no sample, else cleared */
+    struct rm_update_figures *figures; /* clears the report's sums; sets `stop` to 1 if the rollout
+                                          has no sample, else to 0 */
     struct rm_device_slots slots;
 };
 
-/* The next minibatch: rows [n part / parts, n (part + 1) / parts) of the pass's order. If devices
- * share it, each takes entries [n share / shares, n (share + 1) / shares) of its n entries; the
- * number of samples and their moments are those of the whole minibatch. */
-struct rm_minibatch_take {
-    const uint32_t *order; /* (epochs, stride) */
+/* The next minibatch has the entries [n part / parts, n (part + 1) / parts) of the pass's n. If
+ * several devices share a minibatch of n entries, a device has its entries [n share / shares,
+ * n (share + 1) / shares). The number of samples and the moments are always those of the whole
+ * minibatch. */
+struct rm_next_minibatch {
+    const uint32_t *order; /* (epochs, stride): the entries of each pass, in order */
     uint32_t stride;
-    uint32_t share, shares; /* shares 0 or 1: not shared */
-    uint32_t most;          /* entries of the largest share of one */
+    uint32_t share, shares; /* this device's number and how many share; shares 0 or 1: not shared */
+    uint32_t most;          /* entries of the largest share of a minibatch */
     uint32_t whole;         /* entries of the largest minibatch */
-    uint32_t steps, lanes; /* recurrent: entries are lanes, each with all its steps; else 1 and 1 */
-    uint32_t first_flag;   /* the flag that begins an episode */
-    uint32_t normalise;    /* advantages over the minibatch; else passes->whole_* */
+    uint32_t steps, lanes;  /* recurrent: an entry is a lane with all its steps; else 1 and 1 */
+    uint32_t first_flag;    /* RM_FLAG_FIRST: the row begins an episode */
+    uint32_t normalise;     /* 1: advantages, over the minibatch; 0: by passes->whole_* */
     uint32_t knobs_stride;
-    const float *valid;   /* of the rollout's rows */
-    const uint8_t *flags; /* recurrent: of the rollout's rows, RM_FLAG_*; else NULL */
-    const float *advantage;
-    const struct rm_update_knobs *knobs_of; /* (epochs, knobs_stride) of each update */
+    const float *valid;     /* (rows of the rollout) 1: a sample; 0: none */
+    const uint8_t *flags;   /* (rows of the rollout) RM_FLAG_*; NULL unless recurrent */
+    const float *advantage; /* (rows of the rollout) */
+    const struct rm_update_knobs *knobs_of; /* (epochs, knobs_stride), one for each update */
     /* Results: */
-    uint32_t *index;  /* (steps, most) rows of the rollout */
-    float *weight;    /* (steps, most) 1: a sample; 0: none. A device's */
-    uint32_t *entry;  /* (most) recurrent: lanes; else NULL */
-    uint8_t *restart; /* (steps, most) recurrent; else NULL */
-    struct rm_update_knobs *knobs;
-    struct rm_rollout_passes *passes;
+    uint32_t *index;               /* (steps, most) the rollout's rows that form the batch */
+    float *weight;                 /* (steps, most) 1: a sample; 0: none. Only on a device */
+    uint32_t *entry;               /* (most) the batch's lanes; NULL unless recurrent */
+    uint8_t *restart;              /* (steps, most) 1: an episode begins; NULL unless recurrent */
+    struct rm_update_knobs *knobs; /* of this update */
+    struct rm_rollout_passes *passes; /* batch, mean and scale are set */
     struct rm_device_slots slots;
 };
 
-/* Loss and gradient of the current minibatch, or of some of its rows. In `loss`, index is take's;
- * advantage_mean, advantage_scale, scale and entropy_coefficient are ignored, because passes and
- * knobs have them. */
+/* Loss and gradient of the current minibatch, or of some of its rows. loss.index is that of
+ * rm_next_minibatch. The operation ignores loss.advantage_mean, advantage_scale, scale and
+ * entropy_coefficient, and uses those of `passes` and `knobs`. */
 struct rm_minibatch_loss {
     struct rm_policy_loss loss;
-    uint32_t first, rows; /* of the batch; a device is given all */
-    uint32_t of_means;    /* the error that counts is passes->value_error, which on the CPU is
-                             set before, and which a device finds itself */
+    uint32_t first, rows; /* rows of the batch to compute; on a device always all */
+    uint32_t of_means;    /* 1: passes->value_error says which error of the value counts. The CPU's
+                             caller has set it; a device computes it. */
     uint32_t unused;
     double value_coefficient; /* loss.value_coefficient before it was rounded */
     const float *out;         /* (rows, outputs) */
     float *d_out;             /* (rows, outputs) */
-    /* A device's: */
-    const float *weight; /* take's */
-    float *part;         /* (RM_SUM_COUNT, rows) room */
-    double *own;         /* (RM_SUM_COUNT) sums over this device's rows, to be added up among the
-                            devices; NULL: one device has all rows */
+    /* Only on a device: */
+    const float *weight; /* that of rm_next_minibatch */
+    float *part;         /* (RM_SUM_COUNT, rows) scratch */
+    double *own;         /* (RM_SUM_COUNT) sums over this device's rows, which the devices add up;
+                            NULL: one device has all rows */
     const struct rm_update_knobs *knobs;
     struct rm_rollout_passes *passes;
     struct rm_update_figures *figures; /* last_loss, now_sums (enum rm_policy_sum), now_samples */
@@ -164,24 +167,26 @@ struct rm_policy_ops {
     void (*restarts)(struct rm_backend *b, const uint8_t *flags, uint32_t first_flag, size_t n,
                      uint8_t *out);
     void (*returns)(struct rm_backend *b, const struct rm_policy_returns *returns);
-    /* Returns the number of rows of the batch; on a device, of the largest batch. */
-    uint32_t (*take)(struct rm_backend *b, const struct rm_minibatch_take *take);
+    /* Computes the next minibatch. Returns the number of rows of the batch; on a device, of the
+     * largest batch. */
+    uint32_t (*minibatch)(struct rm_backend *b, const struct rm_next_minibatch *next);
     /* For rm_net_learn(): the CPU adds the numbers of now_sums to sums[], from [1] on; a device
      * sets now_sums. */
     void (*loss)(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
-    /* The numbers of all rows: last_loss and now_samples. */
-    void (*lost)(struct rm_backend *b, const struct rm_minibatch_loss *loss);
-    /* A device's: the second halves of returns() and take(), after the slots were added up. */
-    void (*returned)(struct rm_backend *b, const struct rm_policy_returns *returns);
-    void (*taken)(struct rm_backend *b, const struct rm_minibatch_take *take);
-    /* After the optimizer's step: rm_passes_book(). */
-    void (*passed)(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
-                   struct rm_update_figures *figures);
+    /* After loss() of all rows: sets last_loss and now_samples. */
+    void (*loss_end)(struct rm_backend *b, const struct rm_minibatch_loss *loss);
+    /* The second halves of returns() and minibatch(), after several devices have added up the
+     * slots. NULL on the CPU. */
+    void (*returns_end)(struct rm_backend *b, const struct rm_policy_returns *returns);
+    void (*minibatch_end)(struct rm_backend *b, const struct rm_next_minibatch *next);
+    /* rm_passes_book(), after the optimizer's step. */
+    void (*book)(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
+                 struct rm_update_figures *figures);
 };
 
 /* --- of both sides --------------------------------------------------------------------------- */
 
-/* The value v of the network's output z, and back. */
+/* The value v of the network's output z; rm_value_target() is the inverse. */
 RM_BOTH float rm_value_of(const struct rm_value_head_state *state, float z)
 {
     return (float)(state->mean + state->deviation * (double)z);
@@ -226,12 +231,12 @@ RM_BOTH struct rm_value_head_state rm_value_head_next(const struct rm_value_head
     return next;
 }
 
-/* A range of a pass's order. */
+/* A range of a pass's entries. */
 struct rm_pass_part {
     uint32_t from, entries;
 };
 
-/* Minibatches after the last are empty, so the caller need not know their number. */
+/* Whether all passes are done. Later minibatches are empty, so the caller need not know when. */
 RM_BOTH bool rm_passes_over(const struct rm_rollout_passes *p)
 {
     return p->pass >= p->epochs;
@@ -247,8 +252,9 @@ RM_BOTH struct rm_pass_part rm_passes_part(const struct rm_rollout_passes *p)
     return at;
 }
 
-/* Books the minibatch unless it was skipped, and advances to the next one. Sets figures->stop after
- * a pass whose KL is above target_kl (0: no bound), or after the last pass. */
+/* Counts the minibatch, adds its KL unless its update was skipped, and advances to the next one.
+ * Sets figures->stop after a pass whose KL is above target_kl (0: no bound), and after the last
+ * pass. */
 RM_BOTH void rm_passes_book(double target_kl, struct rm_rollout_passes *p,
                             struct rm_update_figures *figures)
 {

@@ -10,13 +10,13 @@
  *           (eq. 11), H the policy's entropy in the states of the batch: alpha falls while the
  *           entropy is above its target
  *
- * n-step returns omit the entropies of the steps between. Gradients of the policy's loss do not
- * pass through the values.
+ * n-step returns omit the entropies of the steps in between. Gradients of the policy's loss do not
+ * pass through the values q1 and q2.
  *
- * REAL ACTIONS. An expectation over discrete actions is a sum over all of them; over real actions
- * it is one draw (Haarnoja 2018, eq. 7): one action of probability 1, whose logp is the draw's. So
- * targets and losses are the same. The draw, which is an input of the critics, and the gradient
- * through critics and draw are different. */
+ * REAL ACTIONS. For discrete actions an expectation is a sum over all actions. For real actions it
+ * is estimated by one draw (Haarnoja 2018, eq. 7): one action with p = 1 and the draw's logp. So
+ * the targets and losses above hold unchanged, with actions = 1. Two things differ: the critics
+ * read the drawn action as an input, and the policy's gradient passes through critics and draw. */
 #ifndef RM_LEARNER_BACKEND_SOFT_OPS_H
 #define RM_LEARNER_BACKEND_SOFT_OPS_H
 
@@ -26,78 +26,78 @@
 
 #include <math.h>
 
-/* The temperature alpha. */
+/* The temperature alpha, as its logarithm, with the state of its Adam optimizer. */
 struct rm_temperature {
-    double log, m, v; /* with Adam's moments */
-    uint64_t steps;
+    double log, m, v; /* m, v: Adam's moments */
+    uint64_t steps;   /* of Adam */
 };
 
-/* A policy in some states and two estimates of its values there. */
+/* Some states, with the policy in them and two critics' values of its actions. */
 struct rm_soft_states {
     uint32_t batch, actions;
-    const float *logits;                      /* NULL: p and logp are there */
+    const float *logits;                      /* NULL: real actions; p and logp are inputs */
     const float *q1, *q2;                     /* the minimum is used (eq. 8; Fujimoto 2018) */
-    const uint8_t *mask;                      /* legal actions, NULL: all */
+    const uint8_t *mask;                      /* legal actions; NULL: all */
     const struct rm_temperature *temperature; /* (1) */
-    float *p, *logp;                          /* scratch: the policy's probabilities */
+    float *p, *logp;                          /* probabilities; computed from logits, if given */
 };
 
 struct rm_soft_critic_loss {
     uint32_t batch, actions;
-    uint32_t critic;       /* 0: the first, which resets errors, and the loss */
-    uint32_t after_policy; /* 1: not the loss, which has the policy's part */
+    uint32_t critic;       /* 0: the first critic, whose call resets error and last_loss */
+    uint32_t after_policy; /* 1: the first critic adds to last_loss, which has the policy's loss */
     const float *q;
-    const int32_t *action; /* (batch); NULL: there is one */
+    const int32_t *action; /* (batch); NULL: real actions, q has one value a row */
     const float *y;        /* (batch) */
-    const float *weight;   /* (batch), NULL: all 1 */
+    const float *weight;   /* (batch) of each sample's loss; NULL: all 1 */
     float *error;          /* (batch): the mean over critics of |y - q|; NULL: not needed */
-    float *d_q;            /* written all over */
-    struct rm_update_figures *figures; /* last_loss */
+    float *d_q;            /* all entries are written */
+    struct rm_update_figures *figures; /* last_loss is written */
 };
 
 struct rm_soft_policy_loss {
     struct rm_soft_states states;
-    const float *weight;               /* (batch), NULL: all 1 */
-    double target_ratio;               /* target entropy, as a fraction of ln(legal actions) */
-    double target_entropy;             /* itself, where logits are NULL */
-    float *d_logits;                   /* written all over; where logits are NULL those of the two
-                                          values, (2, batch) */
-    struct rm_update_figures *figures; /* added to last_loss, or set where logits are NULL;
-                                          now_sums, enum rm_value_sum, of one sample */
+    const float *weight;   /* (batch) of each sample's loss; NULL: all 1 */
+    double target_ratio;   /* discrete: target entropy, as a fraction of ln(legal actions) */
+    double target_entropy; /* real: the target entropy */
+    float *d_logits;       /* all entries are written; real: instead the gradient by the two
+                              critics' values, (2, batch) */
+    /* last_loss: discrete actions add to it, real actions set it. now_sums (enum rm_value_sum) are
+     * means over the batch, so now_samples is 1. */
+    struct rm_update_figures *figures;
 };
 
-/* Of real actions: (batch, reals) but where said. */
+/* A draw of real actions. Arrays are (batch, reals), unless a comment gives another shape. */
 struct rm_soft_draw {
-    struct rm_gaussian gaussian; /* through tanh */
+    struct rm_gaussian gaussian; /* bounded by tanh */
     uint32_t batch, unused;
-    const float *out;    /* (batch, 2 reals) of the policy */
+    const float *out;    /* (batch, 2 reals): the policy network's output */
     const float *normal; /* standard normals */
-    float *drawn;        /* before tanh */
-    float *action;       /* after it */
-    float *p, *logp;     /* (batch) 1, and that of the action */
+    float *drawn;        /* the draw before tanh */
+    float *action;       /* the draw after tanh */
+    float *p, *logp;     /* (batch): 1; ln of the action's density */
 };
 
-/* The gradient of the policy's loss by its outputs, where critics have given theirs by the action.
- */
+/* The gradient of the policy's loss by the policy network's output. Its input is the gradient of
+ * that loss by the drawn action, through each critic. */
 struct rm_soft_draw_back {
     struct rm_soft_draw draw;
-    const float *d_action[2]; /* (batch, reals) */
-    const float *weight;      /* (batch), NULL: all 1 */
+    const float *d_action[2]; /* (batch, reals), one for each critic */
+    const float *weight;      /* (batch) of each sample's loss; NULL: all 1 */
     const struct rm_temperature *temperature;
-    const struct rm_update_figures *figures;
-    float *d_out; /* (batch, 2 reals) */
+    const struct rm_update_figures *figures; /* loss scale */
+    float *d_out;                            /* (batch, 2 reals) */
 };
 
 struct rm_soft_step {
-    double beta1, beta2, epsilon;
-    const struct rm_update_knobs *knobs; /* the learning rate */
-    const struct rm_update_figures
-        *figures; /* the gap; if the update is skipped, alpha does not move */
+    double beta1, beta2, epsilon;            /* of Adam */
+    const struct rm_update_knobs *knobs;     /* learning rate */
+    const struct rm_update_figures *figures; /* RM_SUM_OF_GAP; if `skip`, alpha does not move */
     struct rm_temperature *temperature;
 };
 
 struct rm_soft_ops {
-    /* y(batch): the states are the next ones, with target networks. */
+    /* y(batch) from the next states; q1 and q2 are those of the target networks. */
     void (*targets)(struct rm_backend *b, const struct rm_soft_states *next, const float *ret,
                     const float *discount, float *y);
     void (*critic_loss)(struct rm_backend *b, const struct rm_soft_critic_loss *loss);
@@ -105,7 +105,7 @@ struct rm_soft_ops {
     void (*temperature)(struct rm_backend *b, const struct rm_soft_step *step);
     void (*draw)(struct rm_backend *b, const struct rm_soft_draw *draw);
     void (*draw_back)(struct rm_backend *b, const struct rm_soft_draw_back *back);
-    /* n actions of rows, as critics are given them: tanh of what was drawn. */
+    /* Converts n stored draws to the actions that critics read: tanh of each. */
     void (*bound)(struct rm_backend *b, const int32_t *word, size_t n, float *action);
 };
 
@@ -116,7 +116,7 @@ RM_BOTH double rm_temperature_alpha(const struct rm_temperature *temperature)
     return exp(temperature->log);
 }
 
-/* One step of Adam's. */
+/* One Adam step of ln(alpha). */
 RM_BOTH void rm_temperature_step(const struct rm_soft_step *s)
 {
     struct rm_temperature *t = s->temperature;
@@ -140,9 +140,9 @@ RM_BOTH double rm_soft_value(const struct rm_soft_states *s, size_t at)
     return fmin((double)s->q1[at], (double)s->q2[at]);
 }
 
-/* p and logp of a row from its logits, unless they are there. Illegal actions have 0 and 0. If a
- * row has no legal action, all its actions count as legal: only the end of an episode has such
- * rows, and its value is not used. logp may be the memory of logits. */
+/* Computes p and logp of a row from its logits; does nothing if logits are NULL. Both are 0 for
+ * illegal actions. If a row has no legal action, all actions count as legal; only rows at the end
+ * of an episode have none, and their values are not used. logp may be the memory of logits. */
 RM_BOTH void rm_soft_policy_row(const struct rm_soft_states *s, size_t row)
 {
     if (!s->logits)
@@ -200,7 +200,7 @@ RM_BOTH double rm_soft_critic_row(const struct rm_soft_critic_loss *in, size_t r
     return weight * 0.5 * off * off;
 }
 
-/* `loss`: the sum over rows. */
+/* `loss` is the sum over rows. */
 RM_BOTH void rm_soft_critic_end(const struct rm_soft_critic_loss *in, double loss)
 {
     const double before = in->critic || in->after_policy ? in->figures->last_loss : 0;
@@ -211,9 +211,9 @@ struct rm_soft_sums {
     double loss, entropy, value, gap;
 };
 
-/* Of discrete actions; writes d_logits. With F_a = alpha log p_a - Q_a the loss is sum p F, and
- * d/dlogit_a = p_a (F_a - sum p F): what alpha log p contributes by its own change cancels, because
- * probabilities add up to 1. */
+/* Discrete actions: writes a row of d_logits and adds to the sums. With F_a = alpha log p_a - Q_a
+ * the loss is sum p F, and d/dlogit_a = p_a (F_a - sum p F). The derivative of alpha log p itself
+ * cancels, because probabilities add up to 1. */
 RM_BOTH void rm_soft_policy_loss_row(const struct rm_soft_policy_loss *in, double alpha, size_t row,
                                      struct rm_soft_sums *sums)
 {
@@ -245,8 +245,9 @@ RM_BOTH void rm_soft_policy_loss_row(const struct rm_soft_policy_loss *in, doubl
     sums->gap += in->target_ratio * log((double)(legal ? legal : s->actions)) - entropy;
 }
 
-/* Of one draw a row, whose values are of that action: d_logits is the loss's gradient by them, -1
- * by the smaller one (Haarnoja 2018, eq. 7). The sums are means over the batch already. */
+/* Real actions, one draw a row: d_logits is the gradient of the loss by the two critics' values of
+ * the drawn action: -1 / batch for the smaller value, 0 for the other (Haarnoja 2018, eq. 7). The
+ * added terms are divided by the batch, so the sums become means. */
 RM_BOTH void rm_soft_drawn_loss_row(const struct rm_soft_policy_loss *in, double alpha, size_t row,
                                     struct rm_soft_sums *sums)
 {
@@ -261,7 +262,7 @@ RM_BOTH void rm_soft_drawn_loss_row(const struct rm_soft_policy_loss *in, double
     sums->value += rm_soft_value(s, row) / s->batch;
 }
 
-/* From the sums over rows. */
+/* Sets the figures from the sums over all rows. */
 RM_BOTH void rm_soft_policy_loss_end(const struct rm_soft_policy_loss *in, double alpha,
                                      const struct rm_soft_sums *sums)
 {
@@ -275,7 +276,7 @@ RM_BOTH void rm_soft_policy_loss_end(const struct rm_soft_policy_loss *in, doubl
     f->now_sums[RM_SUM_OF_GAP] = drawn ? in->target_entropy - entropy : sums->gap / n;
 }
 
-/* One row: drawn, action and logp. */
+/* Writes one row of drawn, action, p and logp. */
 RM_BOTH void rm_soft_draw_row(const struct rm_soft_draw *d, size_t row)
 {
     const uint32_t reals = d->gaussian.reals;
@@ -294,8 +295,8 @@ RM_BOTH void rm_soft_draw_row(const struct rm_soft_draw *d, size_t row)
     d->p[row] = 1.0f;
 }
 
-/* One row of d_out. With u = mean + deviation normal, ln pi has d/du = 2 tanh(u) and d/d ln
- * deviation = -1 besides. */
+/* Writes one row of d_out. With u = mean + deviation * normal: d ln pi / du = 2 tanh(u), to which
+ * d ln pi / d ln deviation adds -1. */
 RM_BOTH void rm_soft_draw_back_row(const struct rm_soft_draw_back *k, size_t row)
 {
     const struct rm_soft_draw *d = &k->draw;

@@ -646,7 +646,7 @@ void rm_session_ring_at(const struct rm_session *session, uint64_t steps)
 {
     _Atomic uint64_t *at = &session->board.run->bell_at;
 
-    if (steps >= RM_PEEK(at) && RM_TAKE(at, UINT64_MAX) != UINT64_MAX)
+    if (steps >= RM_PEEK(at) && RM_EXCHANGE(at, UINT64_MAX) != UINT64_MAX)
         rm_session_ring_bell(session);
 }
 

@@ -306,7 +306,7 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
                                            .whole_mean = 0.25f,
                                            .whole_scale = 3}};
     struct rm_update_figures figures[2] = {{.now_sums = {[RM_SUM_KL] = 2}}};
-    const struct rm_minibatch_take here = {
+    const struct rm_next_minibatch here = {
         .order = order,
         .stride = stride,
         .most = most,
@@ -326,7 +326,7 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
         .knobs = &knobs[0],
         .passes = &passes[0],
     };
-    struct rm_minibatch_take there = here;
+    struct rm_next_minibatch there = here;
     there.order = on_device(order, sizeof order);
     there.valid = on_device(valid, rows * 4);
     there.flags = recurrent ? on_device(flags, rows) : NULL;
@@ -340,8 +340,8 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
     there.passes = on_device(&passes[0], sizeof passes[0]);
     struct rm_update_figures *device_figures = on_device(&figures[0], sizeof figures[0]);
     for (uint32_t made = 0; !figures[0].stop; made++) {
-        const uint32_t n = here_ops->take(cpu, &here);
-        assert_int_equal(there_ops->take(device, &there), batch);
+        const uint32_t n = here_ops->minibatch(cpu, &here);
+        assert_int_equal(there_ops->minibatch(device, &there), batch);
         fetch(index[1], there.index, sizeof index[1]);
         fetch(weights, there.weight, sizeof weights);
         fetch(&knobs[1], there.knobs, sizeof knobs[1]);
@@ -362,8 +362,8 @@ static void check_minibatches(uint32_t steps, uint32_t lanes, uint32_t parts, bo
         assert_int_equal(passes[1].batch, passes[0].batch);
         assert_close("mean", (double)passes[1].mean, (double)passes[0].mean, 1e-6);
         assert_close("scale", (double)passes[1].scale, (double)passes[0].scale, 1e-6);
-        here_ops->passed(cpu, 0, &passes[0], &figures[0]);
-        there_ops->passed(device, 0, there.passes, device_figures);
+        here_ops->book(cpu, 0, &passes[0], &figures[0]);
+        there_ops->book(device, 0, there.passes, device_figures);
         fetch(&figures[1], device_figures, sizeof figures[1]);
         fetch(&passes[1], there.passes, sizeof passes[1]);
         assert_int_equal(figures[1].stop, figures[0].stop);
@@ -506,7 +506,7 @@ static void check_loss(const struct kind *k, uint32_t number, bool of_means)
     part.d_out += (size_t)part.first * here.outputs;
     here_ops->loss(cpu, &part, sums);
     memcpy(figures.now_sums, sums + 1, RM_SUM_COUNT * sizeof *sums);
-    here_ops->lost(cpu, &whole);
+    here_ops->loss_end(cpu, &whole);
 
     struct rm_minibatch_loss there = whole;
     there.loss = sent_loss(&here, ROWS);
@@ -520,7 +520,7 @@ static void check_loss(const struct kind *k, uint32_t number, bool of_means)
     there.figures = on_device(NULL, sizeof figures);
     there.figures = on_device(NULL, sizeof figures);
     there_ops->loss(device, &there, NULL);
-    there_ops->lost(device, &there);
+    there_ops->loss_end(device, &there);
     struct rm_update_figures fetched;
     fetch(seen_d, there.d_out, all);
     fetch(&fetched, there.figures, sizeof fetched);

@@ -1,5 +1,5 @@
-/* Minibatches of a rollout: the rows of the next one, the normalisation of its advantages, and the
- * books after it. */
+/* Minibatches of a rollout: finds the rows of the next one, computes how its advantages are
+ * normalised, and counts it after the optimizer's step. */
 #include "learner/backend/cuda/policy.h"
 
 #define ROW_THREADS 256u
@@ -7,7 +7,7 @@
 /* --- the next minibatch ---------------------------------------------------------------------- */
 
 /* This device's share of the minibatch. */
-__device__ static struct rm_pass_part share_of(const struct rm_minibatch_take *k,
+__device__ static struct rm_pass_part share_of(const struct rm_next_minibatch *k,
                                                struct rm_pass_part whole)
 {
     const uint64_t n = whole.entries, shares = k->shares > 1 ? k->shares : 1;
@@ -16,7 +16,7 @@ __device__ static struct rm_pass_part share_of(const struct rm_minibatch_take *k
     return own;
 }
 
-__global__ static void pick_rows(struct rm_minibatch_take k)
+__global__ static void pick_rows(struct rm_next_minibatch k)
 {
     const struct rm_pass_part at = share_of(&k, rm_passes_part(k.passes));
     const uint32_t *order = k.order + (size_t)k.passes->pass * k.stride + at.from;
@@ -35,10 +35,11 @@ __global__ static void pick_rows(struct rm_minibatch_take k)
     }
 }
 
-/* The sum of of(row) over the whole minibatch's samples, in an order that does not depend on the
- * devices' shares. */
+/* Returns the sum of number(row) over the samples of the whole minibatch, in an order that does not
+ * depend on the devices' shares. */
 template <typename F>
-__device__ static double over_minibatch(const struct rm_minibatch_take *k, double *room, F of)
+__device__ static double sum_over_minibatch(const struct rm_next_minibatch *k, double *room,
+                                            F number)
 {
     const struct rm_pass_part at = rm_passes_part(k->passes);
     const uint32_t *order = k->order + (size_t)k->passes->pass * k->stride + at.from;
@@ -46,13 +47,13 @@ __device__ static double over_minibatch(const struct rm_minibatch_take *k, doubl
     for (uint32_t i = threadIdx.x; i < k->steps * k->whole; i += RM_SUM_THREADS) {
         const uint32_t t = i / k->whole, j = i % k->whole;
         const uint32_t row = j < at.entries ? t * k->lanes + order[j] : 0;
-        sum += j < at.entries && k->valid[row] > 0 ? of(row) : 0;
+        sum += j < at.entries && k->valid[row] > 0 ? number(row) : 0;
     }
     return rm_block_sum(sum, room);
 }
 
-/* One thread. */
-__device__ static void weighed(const struct rm_minibatch_take *k, struct rm_slot_moments m)
+/* Sets the minibatch's number of samples, normalisation and knobs. Called by one thread. */
+__device__ static void set_moments(const struct rm_next_minibatch *k, struct rm_slot_moments m)
 {
     struct rm_rollout_passes *p = k->passes;
     p->batch = (uint32_t)m.n;
@@ -64,18 +65,18 @@ __device__ static void weighed(const struct rm_minibatch_take *k, struct rm_slot
         *k->knobs = k->knobs_of[(size_t)p->pass * k->knobs_stride + p->part];
 }
 
-/* One block: the number of samples, and the moments of their advantages. */
-__global__ static void weigh_rows(struct rm_minibatch_take k)
+/* One block: computes the number of samples and the moments of their advantages. */
+__global__ static void weigh_rows(struct rm_next_minibatch k)
 {
     __shared__ double room[RM_WARP];
     const float *advantage = k.advantage;
-    struct rm_slot_moments m = {over_minibatch(&k, room, [](uint32_t) { return 1.0; }), 0, 0};
+    struct rm_slot_moments m = {sum_over_minibatch(&k, room, [](uint32_t) { return 1.0; }), 0, 0};
     if (k.normalise) {
         const double mean =
-            over_minibatch(&k, room, [=](uint32_t row) { return (double)advantage[row]; }) /
+            sum_over_minibatch(&k, room, [=](uint32_t row) { return (double)advantage[row]; }) /
             (m.n > 0 ? m.n : 1);
         m.mean = mean;
-        m.square = over_minibatch(&k, room, [=](uint32_t row) {
+        m.square = sum_over_minibatch(&k, room, [=](uint32_t row) {
             return ((double)advantage[row] - mean) * ((double)advantage[row] - mean);
         });
     }
@@ -83,15 +84,15 @@ __global__ static void weigh_rows(struct rm_minibatch_take k)
     if (k.slots.at)
         rm_fill_slots(&k.slots, line);
     else if (threadIdx.x == 0)
-        weighed(&k, m);
+        set_moments(&k, m);
 }
 
-__global__ static void weigh_all(struct rm_minibatch_take k)
+__global__ static void weigh_all(struct rm_next_minibatch k)
 {
-    weighed(&k, rm_merge_slots(&k.slots, 1, 2));
+    set_moments(&k, rm_merge_slots(&k.slots, 1, 2));
 }
 
-static uint32_t take(struct rm_backend *b, const struct rm_minibatch_take *k)
+static uint32_t minibatch(struct rm_backend *b, const struct rm_next_minibatch *k)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     const size_t rows = (size_t)k->steps * k->most;
@@ -100,7 +101,7 @@ static uint32_t take(struct rm_backend *b, const struct rm_minibatch_take *k)
     return k->steps * k->most;
 }
 
-static void taken(struct rm_backend *b, const struct rm_minibatch_take *k)
+static void minibatch_end(struct rm_backend *b, const struct rm_next_minibatch *k)
 {
     if (k->slots.at)
         RM_RUN(rm_cuda_of(b), weigh_all, 1, 1, *k);
@@ -108,16 +109,16 @@ static void taken(struct rm_backend *b, const struct rm_minibatch_take *k)
 
 /* --- after a minibatch ----------------------------------------------------------------------- */
 
-__global__ static void book(double target_kl, struct rm_rollout_passes *p,
-                            struct rm_update_figures *figures)
+__global__ static void book_minibatch(double target_kl, struct rm_rollout_passes *p,
+                                      struct rm_update_figures *figures)
 {
     rm_passes_book(target_kl, p, figures);
 }
 
-static void passed(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
-                   struct rm_update_figures *figures)
+static void book(struct rm_backend *b, double target_kl, struct rm_rollout_passes *passes,
+                 struct rm_update_figures *figures)
 {
-    RM_RUN(rm_cuda_of(b), book, 1, 1, target_kl, passes, figures);
+    RM_RUN(rm_cuda_of(b), book_minibatch, 1, 1, target_kl, passes, figures);
 }
 
 __global__ static void see_restarts(const uint8_t *flags, uint32_t first_flag, size_t n,
@@ -142,9 +143,9 @@ const struct rm_policy_ops rm_cuda_policies = {.values = rm_cuda_policy_values,
                                                .vtrace = rm_cuda_vtrace,
                                                .restarts = restarts,
                                                .returns = rm_cuda_returns,
-                                               .take = take,
+                                               .minibatch = minibatch,
                                                .loss = rm_cuda_policy_loss,
-                                               .lost = rm_cuda_policy_lost,
-                                               .returned = rm_cuda_returned,
-                                               .taken = taken,
-                                               .passed = passed};
+                                               .loss_end = rm_cuda_policy_loss_end,
+                                               .returns_end = rm_cuda_returns_end,
+                                               .minibatch_end = minibatch_end,
+                                               .book = book};

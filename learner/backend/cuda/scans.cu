@@ -77,13 +77,13 @@ void rm_cuda_vtrace(struct rm_backend *b, const struct rm_rollout_rows *rows,
 
 /* --- returns --------------------------------------------------------------------------------- */
 
-/* The sum of of(row) over the rollout's samples. */
+/* The sum of number(row) over the rollout's samples. */
 template <typename F>
-__device__ static double over_samples(const struct rm_policy_returns *r, double *room, F of)
+__device__ static double sum_over_samples(const struct rm_policy_returns *r, double *room, F number)
 {
     double sum = 0;
     for (uint32_t i = threadIdx.x; i < r->passes->samples; i += RM_SUM_THREADS)
-        sum += of(r->sample[i]);
+        sum += number(r->sample[i]);
     return rm_block_sum(sum, room);
 }
 
@@ -111,21 +111,21 @@ __device__ static struct statistics statistics_of(const struct rm_policy_returns
     const float *target = r->target, *value = r->value, *advantage = r->advantage;
     struct statistics k = {{samples, 0, 0}, {samples, 0, 0}, {samples, 0, 0}};
     const double mean = k.returns.mean =
-        over_samples(r, room, [=](uint32_t row) { return (double)target[row]; }) / n;
+        sum_over_samples(r, room, [=](uint32_t row) { return (double)target[row]; }) / n;
     const double mean_off = k.off.mean =
-        over_samples(r, room,
-                     [=](uint32_t row) { return (double)target[row] - (double)value[row]; }) /
+        sum_over_samples(r, room,
+                         [=](uint32_t row) { return (double)target[row] - (double)value[row]; }) /
         n;
-    k.returns.square = over_samples(r, room, [=](uint32_t row) {
+    k.returns.square = sum_over_samples(r, room, [=](uint32_t row) {
         return ((double)target[row] - mean) * ((double)target[row] - mean);
     });
-    k.off.square = over_samples(r, room, [=](uint32_t row) {
+    k.off.square = sum_over_samples(r, room, [=](uint32_t row) {
         const double off = (double)target[row] - (double)value[row] - mean_off;
         return off * off;
     });
     const double advantages = k.advantages.mean =
-        over_samples(r, room, [=](uint32_t row) { return (double)advantage[row]; }) / n;
-    k.advantages.square = over_samples(r, room, [=](uint32_t row) {
+        sum_over_samples(r, room, [=](uint32_t row) { return (double)advantage[row]; }) / n;
+    k.advantages.square = sum_over_samples(r, room, [=](uint32_t row) {
         return ((double)advantage[row] - advantages) * ((double)advantage[row] - advantages);
     });
     return k;
@@ -221,7 +221,7 @@ void rm_cuda_returns(struct rm_backend *b, const struct rm_policy_returns *r)
         units(c, r);
 }
 
-void rm_cuda_returned(struct rm_backend *b, const struct rm_policy_returns *r)
+void rm_cuda_returns_end(struct rm_backend *b, const struct rm_policy_returns *r)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (!r->slots.at)

@@ -235,7 +235,7 @@ void rm_cuda_policy_loss(struct rm_backend *b, const struct rm_minibatch_loss *l
     RM_RUN(c, sum_loss, 1, RM_SUM_THREADS, *loss);
 }
 
-void rm_cuda_policy_lost(struct rm_backend *b, const struct rm_minibatch_loss *loss)
+void rm_cuda_policy_loss_end(struct rm_backend *b, const struct rm_minibatch_loss *loss)
 {
     if (loss->own)
         RM_RUN(rm_cuda_of(b), end_all_loss, 1, 1, *loss);

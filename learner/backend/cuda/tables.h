@@ -29,11 +29,11 @@ extern const struct rm_value_ops rm_cuda_values;
 RM_CUDA_MEMBER(rm_policy_ops, gae) rm_cuda_gae;
 RM_CUDA_MEMBER(rm_policy_ops, vtrace) rm_cuda_vtrace;
 RM_CUDA_MEMBER(rm_policy_ops, returns) rm_cuda_returns;
-RM_CUDA_MEMBER(rm_policy_ops, returned) rm_cuda_returned;
+RM_CUDA_MEMBER(rm_policy_ops, returns_end) rm_cuda_returns_end;
 /* softmax.cu */
 RM_CUDA_MEMBER(rm_policy_ops, values) rm_cuda_policy_values;
 RM_CUDA_MEMBER(rm_policy_ops, loss) rm_cuda_policy_loss;
-RM_CUDA_MEMBER(rm_policy_ops, lost) rm_cuda_policy_lost;
+RM_CUDA_MEMBER(rm_policy_ops, loss_end) rm_cuda_policy_loss_end;
 /* draw.cu, per.cu */
 RM_CUDA_MEMBER(rm_device_feed_ops, draw) rm_cuda_draw;
 RM_CUDA_MEMBER(rm_device_feed_ops, learned) rm_cuda_learned;

@@ -44,7 +44,7 @@ static void a_minibatch_is_some_lanes_whole(void **state)
         valid[i] = !(flags[i] & RM_FLAG_LAST);
         advantage[i] = (float)i;
     }
-    const struct rm_minibatch_take take = {
+    const struct rm_next_minibatch next = {
         .order = order,
         .stride = LANES,
         .steps = STEPS,
@@ -63,13 +63,13 @@ static void a_minibatch_is_some_lanes_whole(void **state)
         .passes = &passes,
     };
     const struct rm_policy_ops *ops = rm_policy_ops_of(backend);
-    assert_int_equal(ops->take(backend, &take), 2 * STEPS); /* lanes 1 and 0: n part / parts */
+    assert_int_equal(ops->minibatch(backend, &next), 2 * STEPS); /* lanes 1 and 0: n part / parts */
     assert_int_equal(entry[0], 1);
     assert_int_equal(knobs.before, 8);
     passes.part = 0;
     passes.entries = 2; /* lane 2, then lane 1 */
     passes.parts = 1;
-    assert_int_equal(ops->take(backend, &take), 2 * STEPS);
+    assert_int_equal(ops->minibatch(backend, &next), 2 * STEPS);
     assert_memory_equal(index, rows, sizeof rows);
     assert_int_equal(passes.batch, 7); /* row 4 is an episode's last */
     for (uint32_t i = 0; i < 2 * STEPS; i++)
@@ -96,7 +96,7 @@ static void a_minibatch_is_a_part_of_the_order(void **state)
                                        .whole_mean = 3,
                                        .whole_scale = 2};
     const struct rm_update_knobs all[] = {{0}, {0}, {0}, {.before = 41}};
-    const struct rm_minibatch_take take = {
+    const struct rm_next_minibatch next = {
         .order = order,
         .stride = 5,
         .steps = 1,
@@ -110,7 +110,7 @@ static void a_minibatch_is_a_part_of_the_order(void **state)
         .passes = &passes,
     };
     (void)state;
-    assert_int_equal(rm_policy_ops_of(backend)->take(backend, &take), 3);
+    assert_int_equal(rm_policy_ops_of(backend)->minibatch(backend, &next), 3);
     assert_int_equal(index[0], 1);
     assert_int_equal(index[1], 4);
     assert_int_equal(index[2], 2);
@@ -126,23 +126,23 @@ static void passes_end(void **state)
     struct rm_rollout_passes p = {.parts = 2, .epochs = 3, .batch = 4};
     struct rm_update_figures f = {.now_sums = {[RM_SUM_KL] = 1}};
     (void)state;
-    ops->passed(backend, 0.5, &p, &f);
+    ops->book(backend, 0.5, &p, &f);
     assert_true(p.part == 1 && p.pass == 0 && p.seen == 4);
     f.skip = 1;
     f.now_sums[RM_SUM_KL] = NAN;
-    ops->passed(backend, 0.5, &p, &f);
+    ops->book(backend, 0.5, &p, &f);
     assert_true(p.part == 0 && p.pass == 1 && p.seen == 8 && p.kl == 0.25 && !f.stop);
     f.skip = 0;
     f.now_sums[RM_SUM_KL] = 2.5;
-    ops->passed(backend, 0.5, &p, &f);
-    ops->passed(backend, 0.5, &p, &f);
+    ops->book(backend, 0.5, &p, &f);
+    ops->book(backend, 0.5, &p, &f);
     assert_true(p.pass == 2 && p.kl == 0.625 && f.stop); /* too far */
-    ops->passed(backend, 0.5, &p, &f);
+    ops->book(backend, 0.5, &p, &f);
     assert_true(p.seen == 16); /* nothing any more */
     f.stop = 0;
-    ops->passed(backend, 0, &p, &f);
+    ops->book(backend, 0, &p, &f);
     assert_true(!f.stop);
-    ops->passed(backend, 0, &p, &f);
+    ops->book(backend, 0, &p, &f);
     assert_true(p.pass == 3 && f.stop); /* the last */
 }
 

@@ -91,10 +91,10 @@ static int take_masked(uint32_t agent, uint64_t step, const uint8_t *legal, uint
                             .reward = reward,
                             .flags = flags,
                             .figures = came_to};
-    return rm_arrivals_take(&arrivals, agent, step, &in, counted, error);
+    return rm_arrivals_count(&arrivals, agent, step, &in, counted, error);
 }
 
-static uint32_t take(uint32_t agent, uint64_t step)
+static uint32_t counted_lanes(uint32_t agent, uint64_t step)
 {
     struct rm_error error = {""};
     uint32_t counted = 0;
@@ -123,26 +123,26 @@ static void scores_add_up_over_an_episode(void **state)
     (void)state;
     for (uint32_t w = 0; w < WORLDS; w++)
         reward[w] = 1000; /* meaningless with first */
-    assert_int_equal(take(0, 0), WORLDS);
-    assert_int_equal(take(1, 0), WORLDS);
+    assert_int_equal(counted_lanes(0, 0), WORLDS);
+    assert_int_equal(counted_lanes(1, 0), WORLDS);
     memset(flags, 0, sizeof flags);
     for (uint32_t w = 0; w < WORLDS; w++)
         reward[w] = (float)w;
-    assert_int_equal(take(0, 1), WORLDS);
-    assert_int_equal(take(1, 1), WORLDS);
+    assert_int_equal(counted_lanes(0, 1), WORLDS);
+    assert_int_equal(counted_lanes(1, 1), WORLDS);
     flags[9] = RM_ENV_TERMINATED;
-    assert_int_equal(take(0, 2), WORLDS - 1);
+    assert_int_equal(counted_lanes(0, 2), WORLDS - 1);
     assert_int_equal(seen.agent_episodes[0], 1);
     assert_true(seen.agent_score[0] == 18);
     assert_int_equal(seen.world_episodes[9], 0); /* the second agent has not ended */
     flags[9] = RM_ENV_TRUNCATED | RM_ENV_VOID;
-    assert_int_equal(take(1, 2), WORLDS - 1);
+    assert_int_equal(counted_lanes(1, 2), WORLDS - 1);
     assert_int_equal(seen.world_episodes[9], 1);
     assert_true(seen.world_score == 36);
     assert_true(arrivals.episodes[9] == 1 && arrivals.finished == 1);
     assert_int_equal(arrivals.age[9], 2);
     flags[9] = RM_ENV_FIRST;
-    assert_int_equal(take(0, 3), WORLDS);
+    assert_int_equal(counted_lanes(0, 3), WORLDS);
     assert_int_equal(arrivals.age[9], 0);
     assert_int_equal(arrivals.age[8], 3);
     assert_true(arrivals.score[9] == 0 && arrivals.score[8] == 24);
@@ -154,25 +154,25 @@ static void figures_come_with_last_rows(void **state)
     (void)state;
     for (int i = 0; i < 2 * WORLDS; i++)
         came_to[i] = INFINITY;
-    take(0, 0);
+    counted_lanes(0, 0);
     memset(flags, 0, sizeof flags);
-    take(0, 1);
-    take(0, 2);
+    counted_lanes(0, 1);
+    counted_lanes(0, 2);
     flags[3] = RM_ENV_TERMINATED;
     came_to[6] = 2.5;
     came_to[7] = 2;
-    take(0, 3);
+    counted_lanes(0, 3);
     assert_true(seen.food == 2.5 && seen.cause == 2);
     assert_int_equal(seen.steps, 3);
     memset(flags, 0, sizeof flags);
     flags[3] = RM_ENV_FIRST;
     flags[5] = RM_ENV_TRUNCATED;
     came_to[10] = came_to[11] = NAN; /* it has none */
-    take(0, 4);
+    counted_lanes(0, 4);
     assert_true(isnan(seen.food) && isnan(seen.cause));
     memset(flags, 0, sizeof flags);
     flags[5] = RM_ENV_FIRST;
-    take(0, 5);
+    counted_lanes(0, 5);
     memset(flags, 0, sizeof flags);
     flags[5] = RM_ENV_TERMINATED;
     static const double bad[] = {3, -1, 0.5, INFINITY};
@@ -190,15 +190,15 @@ static void the_dead_neither_count_nor_earn(void **state)
 {
     (void)state;
     flags[4] = RM_ENV_DEAD;
-    assert_int_equal(take(0, 0), WORLDS - 1);
+    assert_int_equal(counted_lanes(0, 0), WORLDS - 1);
     memset(flags, 0, sizeof flags);
     flags[2] = RM_ENV_DEAD;
     flags[4] = RM_ENV_DEAD;
     reward[2] = 5;
-    assert_int_equal(take(0, 1), WORLDS - 2);
+    assert_int_equal(counted_lanes(0, 1), WORLDS - 2);
     flags[2] = RM_ENV_TRUNCATED;
     reward[2] = 1;
-    assert_int_equal(take(0, 2), WORLDS - 2);
+    assert_int_equal(counted_lanes(0, 2), WORLDS - 2);
     assert_true(seen.agent_score[0] == 1);
     assert_int_equal(seen.world_episodes[2], 1);
 }
@@ -210,7 +210,7 @@ static void impossible_flags_are_refused_by_name(void **state)
     REFUSED(0, 0, NULL, "world 103", "made_up", "first", "episode 0", "step 0", "without FIRST");
     flags[3] = RM_ENV_FIRST;
     rm_arrivals_reset(&arrivals);
-    take(0, 0);
+    counted_lanes(0, 0);
     flags[10] = RM_ENV_FIRST;
     memset(flags, 0, 10);
     REFUSED(0, 7, NULL, "world 110", "step 7", "middle of an episode");
@@ -242,7 +242,7 @@ static void numbers_that_are_none_are_refused_by_name(void **state)
         }
     reward[0] = 3e38f; /* large is not infinite */
     obs[5] = -1e-42f;  /* nor is a denormal */
-    take(1, 0);
+    counted_lanes(1, 0);
 }
 
 static void masks_must_leave_a_choice(void **state)
@@ -294,7 +294,7 @@ static void codes_must_be_in_the_book(void **state)
         REFUSED(0, 0, NULL, world, element, "codes are 0..4");
         code[i] = 4;
     }
-    take(0, 0);
+    counted_lanes(0, 0);
 }
 
 /* Entries of a byte, then at most two floats that are counted: what lies behind a count is nothing.
@@ -333,7 +333,7 @@ static void several_observations_are_checked_one_by_one(void **state)
         count = 0;
         memcpy(&entry[1], &count, sizeof count);
     }
-    take(0, 0);
+    counted_lanes(0, 0);
 }
 
 static void clearing_touches_only_what_is_flagged(void **state)

@@ -370,6 +370,7 @@ struct rm_experiment {
         bool sparse;         /* adam, adamw: rows of tables without a gradient stay */
         double momentum;     /* rmsprop, muon */
         double weight_decay; /* adamw, muon: decoupled */
+        bool decay_all;      /* adamw: of all parameters, not of matrices alone */
         struct {
             enum rm_schedule_kind kind;
             uint64_t warmup; /* updates from 0 to the full rate */

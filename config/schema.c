@@ -463,6 +463,9 @@ const struct rm_key rm_keys[] = {
         "rmsprop, muon: momentum. Muon's own figure is 0.95."),
     F64("optimizer.weight_decay", SAME, optimizer.weight_decay, 0, 1, 0, "",
         "adamw, muon: decoupled decay of weight matrices."),
+    BOOL("optimizer.decay_all", SAME, optimizer.decay_all, 0,
+         "adamw: biases, tables and the scales of layer_norm decay too, as all parameters do in "
+         "PyTorch's AdamW."),
     ENUM("optimizer.schedule.kind", SAME, optimizer.schedule.kind, rm_schedule_names,
          RM_SCHEDULE_CONSTANT,
          "How the learning rate falls after the warm-up: not, linearly, or as half a cosine."),

@@ -110,7 +110,8 @@ static struct rm_optimizer_range range_of(const struct rm_optimizer *o,
     if (o->experiment->optimizer.clip_apart &&
         strncmp(t->name, VALUE_PREFIX, sizeof VALUE_PREFIX - 1) == 0)
         r.group = 1;
-    r.decayed = matrix && o->kind->decays && o->experiment->optimizer.weight_decay > 0;
+    const bool all = o->experiment->optimizer.decay_all && !o->kind->takes_matrices;
+    r.decayed = (matrix || all) && o->kind->decays && o->experiment->optimizer.weight_decay > 0;
     if (matrix && o->kind->takes_matrices) {
         r.rows = t->shape[0];
         r.columns = (uint32_t)(r.n / t->shape[0]);

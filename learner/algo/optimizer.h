@@ -1,7 +1,8 @@
 /* optimizer: moves parameters by a gradient. One object for one flat arena, by optimizer.name:
  *
  *   adam     Kingma 2015, algorithm 1
- *   adamw    Loshchilov 2019, algorithm 2: decoupled decay, of matrices only
+ *   adamw    Loshchilov 2019, algorithm 2: decoupled decay, of matrices only, or of all parameters
+ *            with optimizer.decay_all
  *   rmsprop  Hinton 2012, lecture 6e: alpha is optimizer.beta2, epsilon outside the root, momentum
  *            over the scaled gradient
  *   muon     Jordan 2024: matrices move along their orthogonalised momentum (muon.h), the rest by

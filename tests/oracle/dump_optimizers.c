@@ -19,18 +19,20 @@ struct sample {
     double momentum, weight_decay, grad_clip;
     enum rm_schedule_kind schedule;
     uint64_t warmup, span;
+    bool decay_all;
 };
 
 static const struct sample samples[] = {
-    {"adam", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_CONSTANT, 0, 0},
-    {"adam-clipped", RM_OPTIMIZER_ADAM, 0, 0, 1.5, RM_SCHEDULE_CONSTANT, 0, 0},
-    {"adam-linear", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_LINEAR, 0, 150},
-    {"adam-cosine", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_COSINE, 0, 150},
-    {"adam-warm-up", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_COSINE, 40, 150},
-    {"adamw", RM_OPTIMIZER_ADAMW, 0, 0.2, 0, RM_SCHEDULE_CONSTANT, 0, 0},
-    {"rmsprop", RM_OPTIMIZER_RMSPROP, 0, 0, 0, RM_SCHEDULE_CONSTANT, 0, 0},
-    {"rmsprop-momentum", RM_OPTIMIZER_RMSPROP, 0.9, 0, 1.5, RM_SCHEDULE_CONSTANT, 0, 0},
-    {"muon", RM_OPTIMIZER_MUON, 0.95, 0.1, 0, RM_SCHEDULE_CONSTANT, 0, 0},
+    {"adam", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_CONSTANT, 0, 0, false},
+    {"adam-clipped", RM_OPTIMIZER_ADAM, 0, 0, 1.5, RM_SCHEDULE_CONSTANT, 0, 0, false},
+    {"adam-linear", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_LINEAR, 0, 150, false},
+    {"adam-cosine", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_COSINE, 0, 150, false},
+    {"adam-warm-up", RM_OPTIMIZER_ADAM, 0, 0, 0, RM_SCHEDULE_COSINE, 40, 150, false},
+    {"adamw", RM_OPTIMIZER_ADAMW, 0, 0.2, 0, RM_SCHEDULE_CONSTANT, 0, 0, false},
+    {"adamw-all", RM_OPTIMIZER_ADAMW, 0, 0.2, 0, RM_SCHEDULE_CONSTANT, 0, 0, true},
+    {"rmsprop", RM_OPTIMIZER_RMSPROP, 0, 0, 0, RM_SCHEDULE_CONSTANT, 0, 0, false},
+    {"rmsprop-momentum", RM_OPTIMIZER_RMSPROP, 0.9, 0, 1.5, RM_SCHEDULE_CONSTANT, 0, 0, false},
+    {"muon", RM_OPTIMIZER_MUON, 0.95, 0.1, 0, RM_SCHEDULE_CONSTANT, 0, 0, false},
 };
 
 static const char *const schedules[] = {"constant", "linear", "cosine"};
@@ -58,6 +60,7 @@ static struct rm_experiment experiment_of(const struct sample *s)
     e.optimizer.epsilon = 1e-6;
     e.optimizer.momentum = s->momentum;
     e.optimizer.weight_decay = s->weight_decay;
+    e.optimizer.decay_all = s->decay_all;
     e.optimizer.grad_clip = s->grad_clip;
     e.optimizer.schedule.kind = s->schedule;
     e.optimizer.schedule.warmup = s->warmup;
@@ -80,14 +83,14 @@ static json_t *describe(const struct sample *s, const struct rm_experiment *e,
         json_array_append_new(
             tensors, json_pack("[iiIb]", (int)t[i].shape[0], t[i].dims > 1 ? (int)t[i].shape[1] : 0,
                                (json_int_t)t[i].offset, t[i].flags & RM_TENSOR_MATRIX ? 1 : 0));
-    return json_pack("{sssssisfsfsfsfsfsfsfsssIsIsfsIso}", "name", s->name, "optimizer",
-                     rm_optimizer_names[s->kind], "steps", STEPS, "learning_rate",
-                     e->optimizer.learning_rate, "beta1", e->optimizer.beta1, "beta2",
-                     e->optimizer.beta2, "epsilon", e->optimizer.epsilon, "momentum", s->momentum,
-                     "weight_decay", s->weight_decay, "grad_clip", s->grad_clip, "schedule",
-                     schedules[s->schedule], "warmup", (json_int_t)s->warmup, "span",
-                     (json_int_t)s->span, "end", e->optimizer.schedule.end, "count",
-                     (json_int_t)rm_net_param_count(net), "tensors", tensors);
+    return json_pack(
+        "{sssssisfsfsfsfsfsfsbsfsssIsIsfsIso}", "name", s->name, "optimizer",
+        rm_optimizer_names[s->kind], "steps", STEPS, "learning_rate", e->optimizer.learning_rate,
+        "beta1", e->optimizer.beta1, "beta2", e->optimizer.beta2, "epsilon", e->optimizer.epsilon,
+        "momentum", s->momentum, "weight_decay", s->weight_decay, "decay_all", s->decay_all,
+        "grad_clip", s->grad_clip, "schedule", schedules[s->schedule], "warmup",
+        (json_int_t)s->warmup, "span", (json_int_t)s->span, "end", e->optimizer.schedule.end,
+        "count", (json_int_t)rm_net_param_count(net), "tensors", tensors);
 }
 
 static void dump(struct rm_backend *b, const struct sample *s, const char *directory)

@@ -23,7 +23,7 @@ def optimizer_of(about, tensors):
     if about["optimizer"] == "adam":
         return [torch.optim.Adam(every, rate, betas, eps)]
     if about["optimizer"] == "adamw":
-        groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": 0.0}]
+        groups = [{"params": matrices, "weight_decay": decay}, {"params": others, "weight_decay": decay if about["decay_all"] else 0.0}]
         return [torch.optim.AdamW(groups, rate, betas, eps)]
     if about["optimizer"] == "rmsprop":
         return [torch.optim.RMSprop(every, rate, about["beta2"], eps, momentum=about["momentum"])]

@@ -67,7 +67,7 @@ static const char full[] =
     "   \"inputs\": {\"board\": [{\"type\": \"linear\", \"units\": 3}, {\"type\": \"relu\"}],"
     "     \"a.b\": []}, \"combine\": \"tokens\"},"
     " \"optimizer\": {\"name\": \"adamw\", \"momentum\": 0.9, \"clip_apart\": true, "
-    "\"sparse\": true, \"weight_decay\": 0.01,"
+    "\"sparse\": true, \"weight_decay\": 0.01, \"decay_all\": true,"
     "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 10, \"span\": 100, \"end\": 0.1},"
     "   \"learning_rate\": 6.25e-5, \"beta1\": 0.8, \"beta2\": 0.99,"
     "   \"epsilon\": 1.5e-4, \"grad_clip\": 0.5},"

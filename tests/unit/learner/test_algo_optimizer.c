@@ -217,7 +217,8 @@ static void reference_step(struct bench *b, int k)
             reference_muon(b, t, scale, rate);
         else
             reference_adam(b, t, scale, rate, k,
-                           e->optimizer.name == RM_OPTIMIZER_ADAMW && (t->flags & RM_TENSOR_MATRIX)
+                           e->optimizer.name == RM_OPTIMIZER_ADAMW &&
+                                   (e->optimizer.decay_all || t->flags & RM_TENSOR_MATRIX)
                                ? e->optimizer.weight_decay
                                : 0);
     }
@@ -267,6 +268,8 @@ static void adamw(void **state)
     against_double(state, &e, 1e-6);
     e.optimizer.weight_decay = 0.3;
     e.optimizer.grad_clip = 0.5;
+    against_double(state, &e, 1e-6);
+    e.optimizer.decay_all = true;
     against_double(state, &e, 1e-6);
 }
 

@@ -93,6 +93,7 @@ enum rm_layer_type {
     RM_LAYER_MESSAGE_PASSING, /* over the edges of a graph's nodes, as the next two */
     RM_LAYER_GRAPH_ATTENTION,
     RM_LAYER_GRAPH_POOL,
+    RM_LAYER_HISTORY, /* first only: packed histories, see learner/net/history.h */
     RM_LAYER_TYPE_COUNT
 };
 
@@ -117,13 +118,14 @@ struct rm_layer_config {
     enum rm_layer_type type;
     uint32_t units;   /* linear, noisy_linear: outputs; embedding: floats per token; conv2d: output
                          channels; gru, lstm: hidden units; attention: width of queries, keys and
-                         values, 0 = as its input; pointer: width of the dot product */
+                         values, 0 = as its input; pointer: width of the dot product; history:
+                         floats per token */
     uint32_t cosines; /* cosine_embedding: 64 */
     uint32_t kernel;  /* conv2d: height and width */
     uint32_t stride;  /* conv2d */
     uint32_t padding; /* conv2d: zeros on every side */
     uint32_t codes;  /* embedding, position: number of rows of its table, 0 = as many as are needed;
-                        one_hot: numbers that it writes */
+                        one_hot: numbers that it writes; history: rows of the table of positions */
     uint32_t column; /* one_hot: the number that it reads */
     uint32_t columns;     /* embedding: numbers of a group, 0 = no groups */
     uint32_t first_codes; /* embedding: rows of a table for the first column, 0 = none of its own */
@@ -132,7 +134,8 @@ struct rm_layer_config {
     uint32_t heads;       /* attention */
     uint32_t span;        /* residual: how many layers before it are bridged */
     bool causal;          /* attention: a token sees itself and those before it */
-    double rate;          /* dropout: probability of zero in training */
+    bool xavier; /* attention: initial queries, keys and values by Xavier's rule, biases 0 */
+    double rate; /* dropout: probability of zero in training; attention: the same, of its weights */
 };
 
 /* How a network's inputs become the input of its layers. */

@@ -78,7 +78,13 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
                              MEMBER("units", RM_MEMBER_U32, units, 0, RM_LAYER_UNITS_MAX, 0,
                                     "width of queries, keys and values; 0: as its input"),
                              MEMBER("causal", RM_MEMBER_BOOL, causal, 0, 1, 0,
-                                    "a token attends only to itself and to tokens before it")}},
+                                    "a token attends only to itself and to tokens before it"),
+                             MEMBER("dropout", RM_MEMBER_F64, rate, 0, 0.99, 0,
+                                    "probability that, in training, a token does not see another "
+                                    "that it attends to; the weights of the others are scaled up"),
+                             MEMBER("xavier", RM_MEMBER_BOOL, xavier, 0, 1, 0,
+                                    "initial weights of queries, keys and values by Xavier's rule, "
+                                    "all biases 0, whatever network.init says; as PyTorch's")}},
     [RM_LAYER_POSITION] = {"position",
                            "adds to each token a trained row for its place in the observation",
                            {MEMBER("codes", RM_MEMBER_U32, codes, 0, 1 << 24, 0,
@@ -112,6 +118,14 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_GRAPH_POOL] = {"graph_pool",
                              "in the list of a graph: mean over nodes, then the own node",
                              {{0}}},
+    [RM_LAYER_HISTORY] =
+        {"history",
+         "first layer, over packed histories: transitions, queries and the ends of regions become "
+         "tokens, each with a trained row for its type and one for its position added",
+         {UNITS("floats per token"),
+          MEMBER("codes", RM_MEMBER_U32, codes, 1, 1 << 24, NAN,
+                 "rows of the table of positions; a query's position is the number of rows of the "
+                 "context that it sees")}},
 };
 
 static void store(struct rm_layer_config *layer, const struct rm_layer_member *m, double value)

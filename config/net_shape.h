@@ -49,6 +49,13 @@ struct rm_net_shape {
     uint32_t dims;
     uint32_t dim[4];
     double low, high; /* bounds of every element; embedding: codes = high - low + 1 */
+    /* Packed histories (learner/net/history.h), for a network that begins with the layer `history`;
+     * queries 0: the input is none. */
+    struct rm_history_shape {
+        uint32_t queries;     /* of a sample */
+        uint32_t query_codes; /* a query is a whole number below this */
+        uint32_t types;       /* logits behind those of actions */
+    } history;
     /* Several observations in a row, or one that is counted: then the row itself is a vector. */
     uint32_t observations;
     struct rm_net_observation observation[RM_INPUTS_MAX];

@@ -92,9 +92,10 @@ static void transpose(const float *x, uint32_t rows, uint32_t n, uint32_t width,
 static uint32_t seen(const struct rm_attention_head *h, uint32_t query, uint32_t first,
                      uint32_t keys)
 {
-    if (!h->causal || query >= first + keys - 1)
+    if (!h->causal)
         return keys;
-    return query < first ? 0 : query - first + 1;
+    const uint32_t all = rm_attention_seen(h->rows, h->queries, query);
+    return all >= first + keys ? keys : all > first ? all - first : 0;
 }
 
 static uint32_t filled(uint32_t keys)
@@ -144,38 +145,102 @@ static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool
             o[i] *= kept;
 }
 
+/* Drops some of a query's weights for rows from `first` on. */
+static void drop(const struct rm_attention_head *h, uint32_t query, uint32_t first, float *scores,
+                 uint32_t n)
+{
+    const struct rm_attention_dropout *d = h->dropout;
+    const uint32_t key = rm_attention_row_key(d, h->sample, h->head, query), below = d->below;
+    const float scale = d->scale;
+    for (uint32_t j = 0; j < n; j++)
+        scores[j] *= rm_attention_kept(key, first + j, below, scale);
+}
+
+static float kept_alone(const struct rm_attention_head *h, uint32_t query)
+{
+    const struct rm_attention_dropout *d = h->dropout;
+    if (!d->below)
+        return 1.0f;
+    const uint32_t key = rm_attention_row_key(d, h->sample, h->head, query);
+    return rm_attention_kept(key, query, d->below, d->scale);
+}
+
+static float dot(const float *x, const float *y, uint32_t n)
+{
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < n; i++)
+        sum = RM_FMA(x[i], y[i], sum);
+    return sum;
+}
+
+/* A query of a history begins with itself, the first of what it sees. */
+static void begin_with_itself(const struct rm_attention_head *h, uint32_t query)
+{
+    const size_t at = (size_t)query * h->stride;
+    float *state = h->log_sum + (size_t)query * h->log_stride;
+    float *o = h->o + (size_t)query * h->o_stride;
+    const float kept = kept_alone(h, query);
+    state[0] = h->scale * dot(h->q + at, h->k + at, h->width);
+    state[1] = 1.0f;
+    for (uint32_t i = 0; i < h->width; i++)
+        o[i] = kept * h->v[at + i];
+}
+
+/* A block of transposed keys, and what queries [from, to) take from it. */
+struct block {
+    const float *kt, *vt;
+    uint32_t first, keys, n;
+};
+
+static void attend(const struct rm_attention_head *h, const struct block *b, uint32_t from,
+                   uint32_t to, bool begins)
+{
+    _Alignas(64) float scores[QUERIES * KEYS];
+    const uint32_t width = h->width;
+    for (uint32_t at = from; at < to; at += QUERIES) {
+        uint32_t queries = to - at < QUERIES ? to - at : QUERIES;
+        if (seen(h, at + queries - 1, b->first, b->keys) == 0)
+            continue;
+        float *o = h->o + (size_t)at * h->o_stride;
+        product(h->q + (size_t)at * h->stride, h->stride, 1, b->kt, KEYS, queries, width, b->n,
+                scores, KEYS, false);
+        for (uint32_t r = 0; r < queries; r++) {
+            weigh(scores + r * KEYS, b->n, seen(h, at + r, b->first, b->keys), h->scale, begins,
+                  h->log_sum + (size_t)(at + r) * h->log_stride, o + r * (size_t)h->o_stride,
+                  width);
+            if (h->dropout->below)
+                drop(h, at + r, b->first, scores + r * KEYS, b->n);
+        }
+        product(scores, KEYS, 1, h->v + (size_t)b->first * h->stride, h->stride, queries, b->keys,
+                width, o, h->o_stride, !begins);
+    }
+}
+
 void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
 {
-    _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS], scores[QUERIES * KEYS];
-    const uint32_t width = h->width;
-    for (uint32_t first = 0; first < h->rows; first += KEYS) {
-        uint32_t keys = h->rows - first < KEYS ? h->rows - first : KEYS, n = filled(keys);
-        transpose(h->k + (size_t)first * h->stride, keys, n, width, h->stride, kt);
-        /* earlier queries see nothing of this block */
-        for (uint32_t at = h->causal ? first : 0; at < h->rows; at += QUERIES) {
-            uint32_t queries = h->rows - at < QUERIES ? h->rows - at : QUERIES;
-            float *o = h->o + (size_t)at * h->o_stride;
-            product(h->q + (size_t)at * h->stride, h->stride, 1, kt, KEYS, queries, width, n,
-                    scores, KEYS, false);
-            for (uint32_t r = 0; r < queries; r++)
-                weigh(scores + r * KEYS, n, seen(h, at + r, first, keys), h->scale, first == 0,
-                      h->log_sum + (size_t)(at + r) * h->log_stride, o + r * (size_t)h->o_stride,
-                      width);
-            product(scores, KEYS, 1, h->v + (size_t)first * h->stride, h->stride, queries, keys,
-                    width, o, h->o_stride, first > 0);
-        }
+    _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS];
+    const uint32_t context = rm_attention_context(h->rows, h->queries);
+    for (uint32_t r = context; r < h->rows; r++)
+        begin_with_itself(h, r);
+    for (uint32_t first = 0; first < context; first += KEYS) {
+        uint32_t keys = context - first < KEYS ? context - first : KEYS;
+        const struct block b = {.kt = kt, .first = first, .keys = keys, .n = filled(keys)};
+        transpose(h->k + (size_t)first * h->stride, keys, b.n, h->width, h->stride, kt);
+        /* earlier rows see nothing of this block */
+        attend(h, &b, h->causal ? first : 0, context, first == 0);
+        attend(h, &b, context, h->rows, false);
     }
     for (uint32_t r = 0; r < h->rows; r++) {
         float *state = h->log_sum + (size_t)r * h->log_stride;
         float *o = h->o + (size_t)r * h->o_stride, share = 1.0f / state[1];
-        for (uint32_t i = 0; i < width; i++)
+        for (uint32_t i = 0; i < h->width; i++)
             o[i] *= share;
         state[0] += rm_log_of(state[1]);
     }
 }
 
 /* Recomputes the weights of one query, and the gradient of its scores: P (dP - <dO, O>), times the
- * scale. */
+ * scale. Dropout scales dP, and the weights that the values' gradients take. */
 static void weigh_again(float *scores, float *d, uint32_t n, uint32_t visible, float scale,
                         float log_sum, float delta)
 {
@@ -187,41 +252,71 @@ static void weigh_again(float *scores, float *d, uint32_t n, uint32_t visible, f
     }
 }
 
+/* d_q, d_k and d_v of a query by itself. */
+static void begin_back(const struct rm_attention_head *h, uint32_t query)
+{
+    const size_t at = (size_t)query * h->stride;
+    const float *q = h->q + at, *k = h->k + at, *d_o = h->d_o + (size_t)query * h->o_stride;
+    const float *state = h->log_sum + (size_t)query * h->log_stride;
+    const float kept = kept_alone(h, query), score = dot(q, k, h->width);
+    const float p = exp_of(RM_FMA(h->scale, score, -state[0]));
+    const float d = p * (kept * dot(d_o, h->v + at, h->width) - state[1]) * h->scale;
+    for (uint32_t i = 0; i < h->width; i++) {
+        h->d_q[at + i] = d * k[i];
+        h->d_k[at + i] = d * q[i];
+        h->d_v[at + i] = p * kept * d_o[i];
+    }
+}
+
+static void attend_back(const struct rm_attention_head *h, const struct block *b, uint32_t from,
+                        uint32_t to, bool begins_keys, bool begins_queries)
+{
+    _Alignas(64) float scores[QUERIES * KEYS], d[QUERIES * KEYS];
+    const uint32_t width = h->width;
+    const size_t here = (size_t)b->first * h->stride;
+    for (uint32_t at = from; at < to; at += QUERIES) {
+        uint32_t queries = to - at < QUERIES ? to - at : QUERIES;
+        const float *q = h->q + (size_t)at * h->stride;
+        const float *d_o = h->d_o + (size_t)at * h->o_stride;
+        const bool adds = !begins_keys || at > from;
+        if (seen(h, at + queries - 1, b->first, b->keys) == 0)
+            continue;
+        product(q, h->stride, 1, b->kt, KEYS, queries, width, b->n, scores, KEYS, false);
+        product(d_o, h->o_stride, 1, b->vt, KEYS, queries, width, b->n, d, KEYS, false);
+        for (uint32_t r = 0; r < queries; r++) {
+            const float *state = h->log_sum + (size_t)(at + r) * h->log_stride;
+            if (h->dropout->below)
+                drop(h, at + r, b->first, d + r * KEYS, b->n);
+            weigh_again(scores + r * KEYS, d + r * KEYS, b->n, seen(h, at + r, b->first, b->keys),
+                        h->scale, state[0], state[1]);
+            if (h->dropout->below)
+                drop(h, at + r, b->first, scores + r * KEYS, b->n);
+        }
+        product(scores, 1, KEYS, d_o, h->o_stride, b->keys, queries, width, h->d_v + here,
+                h->stride, adds);
+        product(d, 1, KEYS, q, h->stride, b->keys, queries, width, h->d_k + here, h->stride, adds);
+        product(d, KEYS, 1, h->k + here, h->stride, queries, b->keys, width,
+                h->d_q + (size_t)at * h->stride, h->stride, !begins_queries);
+    }
+}
+
 void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
 {
     _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS], vt[RM_ATTENTION_WIDTH_MAX * KEYS];
-    _Alignas(64) float scores[QUERIES * KEYS], d[QUERIES * KEYS];
-    const uint32_t width = h->width;
-    for (uint32_t r = 0; r < h->rows; r++) {
-        const float *o = h->made + (size_t)r * h->o_stride, *d_o = h->d_o + (size_t)r * h->o_stride;
-        float delta = 0.0f;
-        for (uint32_t i = 0; i < width; i++)
-            delta = RM_FMA(o[i], d_o[i], delta);
-        h->log_sum[(size_t)r * h->log_stride + 1] = delta;
-    }
-    for (uint32_t first = 0; first < h->rows; first += KEYS) {
-        uint32_t keys = h->rows - first < KEYS ? h->rows - first : KEYS, n = filled(keys);
-        size_t here = (size_t)first * h->stride;
-        transpose(h->k + here, keys, n, width, h->stride, kt);
-        transpose(h->v + here, keys, n, width, h->stride, vt);
-        uint32_t start = h->causal ? first : 0;
-        for (uint32_t at = start; at < h->rows; at += QUERIES) {
-            uint32_t queries = h->rows - at < QUERIES ? h->rows - at : QUERIES;
-            const float *q = h->q + (size_t)at * h->stride;
-            const float *d_o = h->d_o + (size_t)at * h->o_stride;
-            product(q, h->stride, 1, kt, KEYS, queries, width, n, scores, KEYS, false);
-            product(d_o, h->o_stride, 1, vt, KEYS, queries, width, n, d, KEYS, false);
-            for (uint32_t r = 0; r < queries; r++) {
-                const float *state = h->log_sum + (size_t)(at + r) * h->log_stride;
-                weigh_again(scores + r * KEYS, d + r * KEYS, n, seen(h, at + r, first, keys),
-                            h->scale, state[0], state[1]);
-            }
-            product(scores, 1, KEYS, d_o, h->o_stride, keys, queries, width, h->d_v + here,
-                    h->stride, at > start);
-            product(d, 1, KEYS, q, h->stride, keys, queries, width, h->d_k + here, h->stride,
-                    at > start);
-            product(d, KEYS, 1, h->k + here, h->stride, queries, keys, width,
-                    h->d_q + (size_t)at * h->stride, h->stride, first > 0);
-        }
+    const uint32_t context = rm_attention_context(h->rows, h->queries);
+    for (uint32_t r = 0; r < h->rows; r++)
+        h->log_sum[(size_t)r * h->log_stride + 1] =
+            dot(h->made + (size_t)r * h->o_stride, h->d_o + (size_t)r * h->o_stride, h->width);
+    for (uint32_t r = context; r < h->rows; r++)
+        begin_back(h, r);
+    for (uint32_t first = 0; first < context; first += KEYS) {
+        uint32_t keys = context - first < KEYS ? context - first : KEYS;
+        const struct block b = {
+            .kt = kt, .vt = vt, .first = first, .keys = keys, .n = filled(keys)};
+        const size_t here = (size_t)first * h->stride;
+        transpose(h->k + here, keys, b.n, h->width, h->stride, kt);
+        transpose(h->v + here, keys, b.n, h->width, h->stride, vt);
+        attend_back(h, &b, h->causal ? first : 0, context, true, first == 0);
+        attend_back(h, &b, context, h->rows, false, false);
     }
 }

@@ -11,6 +11,7 @@
 #define RM_LEARNER_BACKEND_BACKEND_H
 
 #include "config/compute.h"
+#include "learner/backend/attention.h"
 #include "learner/backend/graph.h"
 #include "learner/backend/token_set.h"
 #include "shm/base/error.h"
@@ -52,15 +53,6 @@ struct rm_spans {
     /* Of a result by row: on a device, which alone knows the spans, that is the size of the buffer,
      * and rows after the last sample's become zeros; on the CPU there are no such rows. */
     uint32_t rows;
-};
-
-/* Attention over the rows of each sample: sample i has rows spans[i] to spans[i + 1]. A row of qkv
- * is a query, a key and a value of `units` each, heads side by side in each. */
-struct rm_attention {
-    const uint32_t *spans; /* (batch + 1) */
-    uint32_t batch, heads, units;
-    bool causal;   /* a row sees itself and the earlier rows of its sample */
-    uint32_t rows; /* as in rm_spans: of o and d_qkv */
 };
 
 /* Tokens of groups of numbers: a token's row is the sum, over its groups and their columns, of rows

@@ -30,6 +30,9 @@ struct rm_attention_head {
     uint32_t rows, stride, width;
     float scale;
     bool causal;
+    uint32_t queries; /* as in rm_attention */
+    uint32_t sample, head;
+    const struct rm_attention_dropout *dropout;
     float *o; /* (rows, width), `o_stride` apart */
     uint32_t o_stride;
     float *

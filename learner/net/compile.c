@@ -152,16 +152,21 @@ static void put_action(struct rm_compiler *c)
 
 /* --- heads ----------------------------------------------------------------------------------- */
 
+/* Of a history, a head for each query. */
 static int add_head(struct rm_compiler *c, uint32_t units, bool noisy, double gain)
 {
-    rm_compile_spread(c);
+    if (c->place.form.queries)
+        rm_compile_queries(c);
+    else
+        rm_compile_spread(c);
     struct rm_row_form flat = c->place.form; /* tokens side by side */
-    if ((uint64_t)flat.features * flat.tokens > (1u << 24))
+    const bool queries = c->net->shape.history.queries > 0;
+    if (!queries && (uint64_t)flat.features * flat.tokens > (1u << 24))
         return rm_compile_refuse(
             c, "%u tokens of %u features are too many for a head; put a mean_pool before it",
             flat.tokens, flat.features);
-    flat.features *= flat.tokens;
-    flat.tokens = 1;
+    flat.features *= queries ? 1 : flat.tokens;
+    flat.tokens = queries ? flat.tokens : 1;
     c->place.form = flat;
     put_action(c);
     flat = c->place.form;
@@ -183,7 +188,7 @@ static int add_action_head(struct rm_compiler *c)
     const struct rm_network_config *config = &net->config;
     const uint32_t reals = net->shape.reals, k = net->shape.outputs_per_action;
     const uint32_t made = net->shape.deviation_of_state ? 2 * reals : reals;
-    uint32_t outputs = net->shape.actions * k + made;
+    uint32_t outputs = net->shape.actions * k + made + net->shape.history.types;
     bool values = net->shape.head == RM_HEAD_VALUES, dueling = config->dueling;
     if (dueling && !values)
         return rm_compile_refuse(c, "network.head.dueling is for values of actions; this algorithm "
@@ -204,7 +209,7 @@ static int add_action_head(struct rm_compiler *c)
         rm_compile_deviation(c);
         outputs += reals;
     }
-    net->act_outputs = outputs;
+    net->act_outputs = outputs * c->place.form.tokens;
     net->act_result = c->place.at;
     return code;
 }
@@ -248,7 +253,7 @@ bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t coun
     for (uint32_t i = 0; i < count; i++)
         if (layers[i].type == RM_LAYER_ATTENTION || layers[i].type == RM_LAYER_MEAN_POOL ||
             layers[i].type == RM_LAYER_POSITION || layers[i].type == RM_LAYER_POINTER ||
-            rm_layer_needs_edges(layers[i].type))
+            layers[i].type == RM_LAYER_HISTORY || rm_layer_needs_edges(layers[i].type))
             return true;
     return false;
 }
@@ -423,6 +428,24 @@ static struct rm_net_observation whole_row(const struct rm_net_shape *shape)
     return row;
 }
 
+/* Whether a network of histories has a form that its head takes: a row for each query. */
+static int check_history(struct rm_compiler *c)
+{
+    const struct rm_net_shape *shape = &c->net->shape;
+    if (!shape->history.queries)
+        return 0;
+    const bool first = c->net->config.layer_count && !c->net->config.input_count &&
+                       c->net->config.layers[0].type == RM_LAYER_HISTORY;
+    if (!first || !c->place.form.queries)
+        return rm_fail(c->error, -EINVAL,
+                       "network.layers: the input is packed histories; the first layer must be a "
+                       "history, and no layer may put its tokens together");
+    if (shape->head != RM_HEAD_LOGITS || shape->outputs_per_action != 1 || shape->reals)
+        return rm_fail(c->error, -EINVAL,
+                       "network: a history is for logits of discrete actions and types");
+    return 0;
+}
+
 static uint32_t prefix_of(const struct rm_net *net)
 {
     uint32_t prefix = 0;
@@ -460,6 +483,8 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
         code = rm_compile_layers(&c, config->layers, config->layer_count);
     const struct rm_net_place trunk = c.place;
     if (!code)
+        code = check_history(&c);
+    if (!code)
         code = add_action_head(&c);
     net->act_count = net->param_count;
     if (!code && shape->head == RM_HEAD_ACTOR_CRITIC)
@@ -469,7 +494,7 @@ int rm_net_compile(struct rm_net **out, const struct rm_network_config *config,
         return code;
     }
     net->result = c.place.at;
-    net->outputs = c.place.form.features;
+    net->outputs = c.place.form.features * c.place.form.tokens;
     net->prefix = prefix_of(net);
     add_sigmas(net);
     *out = net;

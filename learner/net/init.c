@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static void fill_uniform(float *p, size_t n, double bound, struct rm_rng *rng)
+void rm_init_fill_uniform(float *p, size_t n, double bound, struct rm_rng *rng)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (float)((2.0 * rm_rng_double(rng) - 1.0) * bound);
@@ -60,7 +60,8 @@ static void fill_orthogonal(float *p, uint32_t rows, uint32_t cols, double gain,
     /* Without memory (only at start-up): uniform values of the same variance make a usable
      * network. */
     if (rm_orthogonal(p, rows, cols, gain, rng))
-        fill_uniform(p, (size_t)rows * cols, gain * sqrt(3.0 / (rows < cols ? cols : rows)), rng);
+        rm_init_fill_uniform(p, (size_t)rows * cols, gain * sqrt(3.0 / (rows < cols ? cols : rows)),
+                             rng);
 }
 
 /* Weights and biases of the default are uniform within 1 / sqrt(fan_in). Xavier: Glorot and Bengio,
@@ -75,19 +76,19 @@ void rm_init_weights(const struct rm_net *net, float *p, uint32_t out, uint32_t 
         fill_orthogonal(p, out, in, gain, rng);
         break;
     case RM_INIT_XAVIER_UNIFORM:
-        fill_uniform(p, n, gain * sqrt(6.0 / both), rng);
+        rm_init_fill_uniform(p, n, gain * sqrt(6.0 / both), rng);
         break;
     case RM_INIT_XAVIER_NORMAL:
         rm_init_fill_normal(p, n, gain * sqrt(2.0 / both), rng);
         break;
     case RM_INIT_KAIMING_UNIFORM:
-        fill_uniform(p, n, gain * sqrt(3.0 / fan_in), rng);
+        rm_init_fill_uniform(p, n, gain * sqrt(3.0 / fan_in), rng);
         break;
     case RM_INIT_KAIMING_NORMAL:
         rm_init_fill_normal(p, n, gain / sqrt(fan_in), rng);
         break;
     default:
-        fill_uniform(p, n, 1.0 / sqrt(fan_in), rng);
+        rm_init_fill_uniform(p, n, 1.0 / sqrt(fan_in), rng);
         break;
     }
 }
@@ -96,7 +97,7 @@ void rm_init_biases(const struct rm_net *net, float *p, uint32_t n, uint32_t fan
                     struct rm_rng *rng)
 {
     if (net->config.init == RM_INIT_DEFAULT)
-        fill_uniform(p, n, 1.0 / sqrt(fan_in), rng);
+        rm_init_fill_uniform(p, n, 1.0 / sqrt(fan_in), rng);
     else
         rm_init_fill(p, n, 0.0);
 }
@@ -114,8 +115,8 @@ static void init_product(const struct rm_net *net, const struct rm_net_product *
     const bool factorised = net->config.noise == RM_NOISE_FACTORISED;
     const double bound = sqrt((factorised ? 1.0 : 3.0) / m->in);
     const double sigma = net->config.sigma0 / (factorised ? sqrt(m->in) : 1.0);
-    fill_uniform(params + m->weight, weights, bound, rng);
-    fill_uniform(params + m->bias, m->out, bound, rng);
+    rm_init_fill_uniform(params + m->weight, weights, bound, rng);
+    rm_init_fill_uniform(params + m->bias, m->out, bound, rng);
     rm_init_fill(params + m->sigma_weight, weights, sigma);
     rm_init_fill(params + m->sigma_bias, m->out, sigma);
 }

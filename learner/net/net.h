@@ -38,7 +38,8 @@ size_t rm_net_noise_count(const struct rm_net *net); /* normals per noisy forwar
 uint32_t rm_net_inputs(const struct rm_net *net);
 uint32_t rm_net_outputs(const struct rm_net *net); /* of a row: actions * outputs_per_action, 2 per
                                                       real number, and the value of actor-critic
-                                                      networks */
+                                                      networks; of a packed history (history.h):
+                                                      queries * (actions + types) */
 bool rm_net_uses_quantiles(const struct rm_net *net); /* has a cosine embedding: needs tau */
 bool rm_net_takes_codes(const struct rm_net *net);    /* an embedding reads the input, or part of
                                                          it: there x is int32 */

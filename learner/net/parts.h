@@ -55,7 +55,9 @@
     X(CONV2D, conv2d) \
     X(DROPOUT, dropout) \
     X(DEVIATION, deviation) /* logarithms of deviations, the same in every row, after the means */ \
-    X(ACTION, action) /* real actions, joined with the features of the observation */
+    X(ACTION, action) /* real actions, joined with the features of the observation */ \
+    X(HISTORY, history) /* tokens of a packed history */ \
+    X(QUERIES, queries) /* its queries alone */
 /* clang-format on */
 
 #define RM_STEP_KIND(NAME, name) RM_STEP_##NAME,
@@ -77,6 +79,7 @@ struct rm_row_form {
     uint32_t tokens; /* 1: a plain vector or an image */
     uint32_t padded; /* 0: no; else tokens that are padding, by this set (rm_net.sets, from 1), have
                         no rows */
+    uint32_t queries; /* so many last rows of a state are queries (history.h); 0: not a history */
     uint32_t channels, height, width; /* features = their product; 0: not an image */
     bool per_quantile;
 };
@@ -198,6 +201,7 @@ static inline struct rm_row_form rm_vector_form(struct rm_row_form like, uint32_
     return (struct rm_row_form){.features = features,
                                 .tokens = like.tokens,
                                 .padded = like.padded,
+                                .queries = like.queries,
                                 .per_quantile = like.per_quantile};
 }
 
@@ -458,6 +462,7 @@ void rm_init_weights(const struct rm_net *net, float *p, uint32_t out, uint32_t 
 void rm_init_biases(const struct rm_net *net, float *p, uint32_t n, uint32_t fan_in,
                     struct rm_rng *rng);
 void rm_init_fill(float *p, size_t n, double value);
+void rm_init_fill_uniform(float *p, size_t n, double bound, struct rm_rng *rng); /* +-bound */
 void rm_init_normals(double *p, size_t n, struct rm_rng *rng);
 void rm_init_fill_normal(float *p, size_t n, double deviation, struct rm_rng *rng);
 

@@ -34,5 +34,6 @@ const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_MESSAGE_PASSING] = rm_compile_message_passing,
     [RM_LAYER_GRAPH_ATTENTION] = rm_compile_graph_attention,
     [RM_LAYER_GRAPH_POOL] = rm_compile_graph_pool,
+    [RM_LAYER_HISTORY] = rm_compile_history,
 };
 /* clang-format on */

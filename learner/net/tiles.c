@@ -26,6 +26,9 @@
 #define SEQUENCE_LANES_MIN  8u
 #define SEQUENCE_PARAMS_MAX ((size_t)1 << 18)
 
+/* Packed histories use tiles of one sample, which has many rows, through all steps. */
+#define HISTORY_PARAMS_MAX ((size_t)1 << 20)
+
 /* Adding up moves each slot's gradient from one core to another; for a small network that takes as
  * long as some dozens of rows. So there are at least two slots, and more only for many rows. */
 #define SLOTS_MAX 16u
@@ -77,8 +80,15 @@ static bool recurrent(const struct rm_net *net)
     return rm_net_state_count(net) > 0;
 }
 
+static bool history(const struct rm_net *net)
+{
+    return net->shape.history.queries > 0;
+}
+
 static bool suits(const struct rm_net *net)
 {
+    if (history(net))
+        return !recurrent(net) && net->param_count <= HISTORY_PARAMS_MAX;
     if (net->uses_quantiles ||
         net->param_count > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX))
         return false;
@@ -150,7 +160,7 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
     const struct rm_backend_ops *ops = parent->backend->ops;
     const struct rm_net *net = parent->net;
     const uint32_t whole = parent->max_batch < SEQUENCE_ROWS ? parent->max_batch : SEQUENCE_ROWS;
-    const uint32_t rows = recurrent(net) ? whole : TILE_ROWS;
+    const uint32_t rows = recurrent(net) ? whole : history(net) ? 1 : TILE_ROWS;
     bench->index = calloc(rows, sizeof *bench->index);
     bench->restart = calloc(rows, 1);
     if (!bench->index || !bench->restart || ops->view(parent->backend, &bench->backend))
@@ -159,7 +169,7 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
                                  false, error);
     if (code)
         return code;
-    bool ready = reserve_rests(bench->backend, net, parent->training);
+    bool ready = history(net) || reserve_rests(bench->backend, net, parent->training);
     for (uint32_t n = rows; ready && parent->training && recurrent(net) && n >= SEQUENCE_ROWS_USUAL;
          n /= 2)
         ready = reserve_sequence(bench->backend, net, n);
@@ -301,7 +311,8 @@ static struct rm_net_input rows_of(const struct work *work, struct bench *bench,
     struct rm_net_input input = *work->input;
     const uint32_t first = tile * work->rows, left = input.batch - first;
     const uint32_t rows = left < work->rows ? left : work->rows;
-    input.batch = (rows + TILE_STEP - 1) / TILE_STEP * TILE_STEP;
+    input.rows_before += first;
+    input.batch = work->rows == 1 ? 1 : (rows + TILE_STEP - 1) / TILE_STEP * TILE_STEP;
     if (rows < input.batch) {
         for (uint32_t i = 0; i < input.batch; i++) {
             const uint32_t row = first + (i < rows ? i : rows - 1);
@@ -407,6 +418,11 @@ static void cut(struct work *work)
         return;
     }
     const uint32_t rows = work->input->batch;
+    if (history(net)) {
+        work->rows = 1;
+        work->tile_count = rows;
+        return;
+    }
     work->rows = rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
     work->tile_count = (rows + work->rows - 1) / work->rows;
 }
@@ -418,7 +434,8 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     struct rm_backend *b = t->parent->backend;
     struct work work = {.tiles = t, .params = params, .input = input, .loss = loss};
     cut(&work);
-    work.slot_count = slots_of(input->batch, work.tile_count);
+    const uint32_t rows = history(t->parent->net) ? SLOT_ROWS : 1;
+    work.slot_count = slots_of(input->batch * rows, work.tile_count);
     t->pass++;
     b->ops->run(b, learn_slot, &work, work.slot_count);
     b->ops->sum_parts(b, t->slot_grads, work.slot_count, t->stride, t->parent->net->param_count,

@@ -272,6 +272,10 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
                        max_batch, max_quantiles);
     if (use == RM_NET_VALUE && net->value_result == RM_FROM_NOTHING)
         return rm_fail(error, -EINVAL, "network: has no state value");
+    if (net->shape.history.queries && backend->device)
+        return rm_fail(error, -ENOTSUP,
+                       "network: histories are for the CPU; set learner.device "
+                       "to \"cpu\"");
     struct rm_net_workspace *w = calloc(1, sizeof *w);
     if (!w)
         return rm_fail(error, -ENOMEM, "network: out of memory");
@@ -335,7 +339,8 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *w)
 
 uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *w)
 {
-    return w->net->steps[w->result].out.features;
+    const struct rm_row_form *out = &w->net->steps[w->result].out;
+    return out->features * out->tokens;
 }
 
 void rm_net_prepare(struct rm_net_workspace *w, const float *params)

@@ -3,6 +3,7 @@
  * what it is, NAME.f32 holds the arrays in the order of its "arrays". A thousand steps of Adam
  * follow on the squared distance to fixed targets. */
 #include "config/schema.h"
+#include "learner/backend/attention.h"
 #include "tests/support/nets.h"
 #include "tests/support/random_net.h"
 
@@ -90,6 +91,12 @@ static json_t *describe_inputs(const struct named_net *of)
     return list;
 }
 
+/* Histories are trained by AdamW, with decay of all parameters. */
+static double decay_of(const struct named_net *of)
+{
+    return of->shape.history.queries ? 0.01 : 0;
+}
+
 static json_t *describe(const struct named_net *of, const struct rm_net *net)
 {
     static const char *const heads[] = {[RM_HEAD_VALUES] = "values",
@@ -125,10 +132,38 @@ static json_t *describe(const struct named_net *of, const struct rm_net *net)
                   "state", (int)rm_net_state_count(net), "layers_max", RM_LAYERS_MAX);
     if (!about || !more || json_object_update(about, more) ||
         json_object_set_new(about, "inputs", describe_inputs(of)) ||
-        json_object_set_new(about, "as_tokens", json_boolean(c->combine == RM_COMBINE_TOKENS)))
+        json_object_set_new(about, "as_tokens", json_boolean(c->combine == RM_COMBINE_TOKENS)) ||
+        json_object_set_new(about, "queries", json_integer(of->shape.history.queries)) ||
+        json_object_set_new(about, "weight_decay", json_real(decay_of(of))))
         fail("cannot describe the network");
     json_decref(more);
     return about;
+}
+
+/* What dropout makes of the weights of each attention: (batch, heads, tokens, tokens), tokens
+ * counted without padding. */
+static void put_kept(struct dump *d, const struct named_net *of)
+{
+    const size_t n = of->shape.dim[0];
+    for (uint32_t i = 0; i < of->config.layer_count; i++) {
+        const struct rm_layer_config *l = &of->config.layers[i];
+        if (l->type != RM_LAYER_ATTENTION || l->rate <= 0)
+            continue;
+        char name[32];
+        const struct rm_attention_dropout drop =
+            rm_attention_dropout_of(DROPOUT_SEED, i, DROPOUT_UPDATE, l->rate);
+        const size_t floats = of->batch * l->heads * n * n;
+        float *kept = d->b->ops->alloc(d->b, floats);
+        for (size_t k = 0; k < floats; k++) {
+            const size_t row = k / n % n, head = k / n / n % l->heads;
+            const uint32_t key = rm_attention_row_key(&drop, (uint32_t)(k / n / n / l->heads),
+                                                      (uint32_t)head, (uint32_t)row);
+            kept[k] = rm_attention_kept(key, (uint32_t)(k % n), drop.below, drop.scale);
+        }
+        snprintf(name, sizeof name, "kept.%u", i);
+        put(d, name, kept, floats);
+        d->b->ops->release(d->b, kept);
+    }
 }
 
 /* Uniforms of each dropout layer, as learner/net/net.h says they are. `rows`: at most so many of
@@ -153,7 +188,8 @@ static void put_dropout(struct dump *d, const struct rm_layer_config *layers, ui
 static void leave_out_tokens(const struct named_net *of, float *x, size_t n)
 {
     size_t state = of->shape.inputs, each = of->shape.dims ? state / of->shape.dim[0] : state;
-    for (size_t i = 0; of->shape.dims && of->shape.dims < 3 && i < n; i++)
+    const bool tokens = of->shape.dims && of->shape.dims < 3 && !of->shape.history.queries;
+    for (size_t i = 0; tokens && i < n; i++)
         if (i / each % 3 == 1 || i / state == 1)
             x[i] = 0;
 }
@@ -203,7 +239,9 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
     put(d, "wanted", wanted, out);
     put(d, "state", state, state_n);
     put(d, "restart", restarts, of->batch);
-    put_dropout(d, of->config.layers, of->config.layer_count, 0, DROPOUT_FLOATS);
+    put_dropout(d, of->config.layers, of->config.layer_count, 0,
+                of->shape.history.queries ? 4 * DROPOUT_FLOATS : DROPOUT_FLOATS);
+    put_kept(d, of);
     for (uint32_t i = 0; i < of->config.input_count; i++)
         put_dropout(d, of->config.input_layers + of->config.inputs[i].first,
                     of->config.inputs[i].layer_count,
@@ -233,7 +271,7 @@ static void dump(struct dump *d, const struct named_net *of, const char *directo
         for (size_t i = 0; i < out; i++)
             d_out[i] = 2.0f * (y[i] - wanted[i]) / (float)out;
         rm_net_backward(w, params, &input, d_out, grads);
-        struct rm_adam adam = {2.5e-4f, 0.9f, 0.999f, 1e-8f, step, 0};
+        struct rm_adam adam = {2.5e-4f, 0.9f, 0.999f, 1e-8f, step, (float)decay_of(of)};
         ops->adam(d->b, &adam, 1.0f, grads, n, params, m, v);
     }
     put(d, "trained", params, n);
@@ -271,6 +309,7 @@ int main(int argc, char **argv)
         random_net_draw(i, &net);
         dump(&d, &net.of, argv[1]);
     }
+    dump(&d, &darkroom_net, argv[1]);
     dump(&d, &treasurehunt_net, argv[1]);
     rm_backend_destroy(d.b);
     return 0;

@@ -25,7 +25,7 @@ ACTIVATIONS = {
     "sigmoid": torch.sigmoid,
 }
 OVER_EDGES = {"message_passing", "graph_attention", "graph_pool"}
-ACROSS = {"attention", "position", "mean_pool", "pointer"} | OVER_EDGES
+ACROSS = {"attention", "position", "mean_pool", "pointer", "history"} | OVER_EDGES
 KINKED = {"relu", "leaky_relu"}
 
 
@@ -45,7 +45,7 @@ class Net:
         self.about, self.dtype = about, dtype
         real = {name: a.to(dtype) for name, a in arrays.items()}
         self.noise, self.tau = real["noise"], real["tau"]
-        self.dropout = {k: a for k, a in arrays.items() if k.startswith("dropout.")}
+        self.dropout = {k: a for k, a in arrays.items() if k.startswith(("dropout.", "kept."))}
         self.x = real["x"].reshape(about["batch"], -1)
         self.now = about  # the observation at hand: its "low" and "dims"
         if about["inputs"]:
@@ -104,7 +104,29 @@ class Net:
         self.kink(phi)
         return x.repeat_interleave(self.about["quantiles"], 0) * torch.relu(phi)
 
-    def attention(self, x, name, layer):
+    def ranks(self):
+        """Places of tokens among those of their state that are no padding; how many there are."""
+        there = self.valid.long()
+        return there.cumsum(1) - there, there.sum(1)
+
+    def seen(self):
+        """How many of a history's rows each sees: context rows with themselves, queries without."""
+        rank, rows = self.ranks()
+        queries = self.about["queries"]
+        context = (rows - queries)[:, None]
+        return torch.where(rank < context, rank + 1, rank + 1 - queries), rank < context
+
+    def history(self, x, name):
+        """Transitions, <c>, </c> and queries, with their types and positions."""
+        kind, query, features = x[..., 0].long(), x[..., 1].long(), x[..., 2:]
+        ends = torch.cat([torch.zeros_like(self.p[name + "ends"])] * 2 + [self.p[name + "ends"]])[kind.clamp(max=3)]
+        y = torch.where((kind == 1)[..., None], self.linear(features, name + "context."), ends)
+        y = torch.where((kind == 4)[..., None], self.p[name + "query"][query], y)
+        seen, context = self.seen()
+        y = y + self.p[name + "type"][torch.where((kind == 2) | (kind == 3), kind - 1, 0)]
+        return y + self.p[name + "position"][(seen - context.long()).clamp(min=0)]
+
+    def attention(self, x, name, layer, number):
         heads = layer["heads"]
         q, k, v = self.linear(x, name + "qkv.").chunk(3, -1)
         q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in (q, k, v))
@@ -112,7 +134,19 @@ class Net:
         seen = self.valid[:, None, None, :].expand_as(scores)
         if layer["causal"]:
             seen = seen & torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
-        o = torch.softmax(scores.masked_fill(~seen, -1e30), -1) @ v
+        if self.about["queries"]:
+            rank, _ = self.ranks()
+            first, context = self.seen()
+            theirs = (rank[:, None, :] < first[..., None]) & context[:, None, :]
+            seen = seen & (theirs | torch.eye(x.shape[1], dtype=torch.bool))[:, None]
+        weights = torch.softmax(scores.masked_fill(~seen, -1e30), -1)
+        if layer["rate"]:
+            kept = self.dropout[f"kept.{number}"].reshape(scores.shape).to(self.dtype)
+            rank, _ = self.ranks()
+            at = rank[:, None].expand(-1, heads, -1)
+            kept = kept.gather(2, at[..., None].expand_as(kept)).gather(3, at[:, :, None].expand_as(kept))
+            weights = weights * kept
+        o = weights @ v
         return self.linear(o.transpose(1, 2).flatten(-2), name + "out.")
 
     def recur(self, x, name, kind, units):
@@ -208,10 +242,14 @@ class Net:
             return y.flatten(1)
         if kind == "dropout":
             u = self.dropout[f"dropout.{number}"][: x.numel()].reshape(x.shape)
+            if self.about["queries"]:  # draws of the rows that are no padding
+                u = u.gather(1, self.ranks()[0][..., None].expand_as(u))
             rate = torch.tensor(layer["rate"], dtype=torch.float32)
             return torch.where(u < rate, torch.zeros_like(x), x / (1 - layer["rate"]))
         if kind == "attention":
-            return self.attention(x, name, layer)
+            return self.attention(x, name, layer, number)
+        if kind == "history":
+            return self.history(x, name)
         if kind == "position":
             return x + self.p[name + "weight"][: x.shape[1]]
         if kind == "mean_pool":
@@ -359,7 +397,9 @@ class Net:
         first = self.combine() if about["inputs"] else self.observe()
         trunk, before = self.layers(first, about["layers"], "", 0)
         x = trunk
-        if "pointer" not in types(about["layers"]):
+        if about["queries"]:
+            x = self.linear(x[:, -about["queries"] :], "head.")
+        elif "pointer" not in types(about["layers"]):
             x = self.linear(self.side_by_side(x), "head.", about["noisy_head"])
         if "head.log_deviation" in self.p:
             x = torch.cat([x, self.p["head.log_deviation"].expand(len(x), -1)], 1)
@@ -377,7 +417,8 @@ class Net:
 def steps_of_adam(net, wanted):
     """The steps of Adam that dump_net made, one at a time."""
     trained = [t for t in net.p.values() if t.requires_grad]
-    optimizer = torch.optim.Adam(trained, lr=2.5e-4, betas=(0.9, 0.999), eps=1e-8)
+    decay = net.about["weight_decay"]
+    optimizer = torch.optim.AdamW(trained, lr=2.5e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=decay)
     for _ in range(net.about["adam_steps"]):
         net.switches = []
         optimizer.zero_grad()

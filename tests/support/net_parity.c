@@ -45,7 +45,7 @@ static struct sizes sizes_of(const struct named_net *of, const struct rm_net *ne
 static void leave_out_tokens(const struct named_net *of, float *x, size_t n)
 {
     const bool groups = of->shape.dims == 3 && of->config.layers[0].columns;
-    if (of->shape.dims != 2 && !groups)
+    if ((of->shape.dims != 2 && !groups) || of->shape.history.queries)
         return;
     const size_t each = of->shape.inputs / of->shape.dim[0], state = of->shape.inputs;
     for (size_t i = 0; i < n; i++)

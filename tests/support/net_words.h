@@ -66,6 +66,14 @@
     {                                                                                              \
         .type = RM_LAYER_ATTENTION, .heads = h, .units = n, .causal = c                            \
     }
+#define DROPPING_ATTENTION(h, share)                                                               \
+    {                                                                                              \
+        .type = RM_LAYER_ATTENTION, .heads = h, .causal = true, .rate = share, .xavier = true      \
+    }
+#define HISTORY(n, rows)                                                                           \
+    {                                                                                              \
+        .type = RM_LAYER_HISTORY, .units = n, .codes = rows                                        \
+    }
 #define POSITION(n)                                                                                \
     {                                                                                              \
         .type = RM_LAYER_POSITION, .codes = n                                                      \
@@ -103,6 +111,18 @@
         .dims = 2, .dim = {                                                                        \
             count,                                                                                 \
             each                                                                                   \
+        }                                                                                          \
+    }
+
+/* Packed histories: places for context, queries, features, codes of queries, types. */
+#define HISTORIES(context, asked, features, codes, acts, kinds)                                    \
+    {                                                                                              \
+        .inputs = ((context) + (asked)) * ((features) + 2), .actions = (acts),                     \
+        .outputs_per_action = 1, .head = RM_HEAD_LOGITS, .dims = 2,                                \
+        .dim = {(context) + (asked), (features) + 2}, .history = {                                 \
+            .queries = (asked),                                                                    \
+            .query_codes = (codes),                                                                \
+            .types = (kinds)                                                                       \
         }                                                                                          \
     }
 

@@ -1,6 +1,7 @@
 #include "tests/support/nets.h"
 
 #include "config/traits.h"
+#include "learner/net/history.h"
 #include "tests/support/net_words.h"
 
 #include <string.h>
@@ -47,10 +48,40 @@ static double put_number(const struct named_net *of, const struct rm_net_observa
     return *x;
 }
 
+/* Packed histories: begin, a region, end, begin, the rest of the context; some samples have only
+ * the last part, and padding before it. Floats in whole samples become kinds, codes and features.
+ */
+static void put_histories(const struct rm_net_shape *shape, float *x, size_t n, double *copy)
+{
+    const uint32_t places = shape->dim[0], width = shape->dim[1];
+    const uint32_t queries = shape->history.queries, context = places - queries;
+    for (size_t row = 0; row < n / width; row++) {
+        const uint32_t sample = (uint32_t)(row / places), at = (uint32_t)(row % places);
+        float *to = x + row * width;
+        const uint32_t missing = sample % 3 == 1 ? (context - queries) : 0;
+        const bool transition =
+            at > missing && at < context && at != context / 2 && at != context / 2 + 1;
+        to[0] = at >= context                       ? (float)RM_HISTORY_QUERY
+                : at < missing                      ? (float)RM_HISTORY_PADDING
+                : transition                        ? (float)RM_HISTORY_TRANSITION
+                : at == context / 2 && at > missing ? (float)RM_HISTORY_END
+                                                    : (float)RM_HISTORY_BEGIN;
+        to[1] = at >= context ? (float)((row * 7 + 3) % shape->history.query_codes) : 0;
+        for (uint32_t i = RM_HISTORY_FEATURES; i < width && !transition; i++)
+            to[i] = 0;
+        for (uint32_t i = 0; copy && i < width; i++)
+            copy[row * width + i] = to[i];
+    }
+}
+
 void test_net_input(const struct named_net *of, const struct rm_net *net, float *x, size_t n,
                     double *copy)
 {
     const struct rm_net_shape *shape = &of->shape;
+    if (shape->history.queries) {
+        put_histories(shape, x, n, copy);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const size_t row = i / shape->inputs, at = i % shape->inputs;
         double number = x[i];
@@ -332,6 +363,34 @@ const struct named_net test_nets[] = {
                  MEAN_POOL}},
      CODES(5, 3, 0, 6),
      7,
+     0,
+     false},
+    {"a history, a post-norm block",
+     {.layer_count = 10,
+      .layers = {HISTORY(8, 12), DROPPING_ATTENTION(2, 0.25), DROPOUT(0.2), RESIDUAL(2), LAYER_NORM,
+                 LINEAR(13), GELU, DROPOUT(0.2), LINEAR(8), RESIDUAL(4)}},
+     HISTORIES(9, 4, 3, 5, 4, 3),
+     5,
+     0,
+     false},
+    {"a history, a pre-norm block",
+     {.layer_count = 8,
+      .layers = {HISTORY(6, 80), LAYER_NORM, ATTENTION(3, 0, true), RESIDUAL(2), LAYER_NORM,
+                 LINEAR(6), RELU, RESIDUAL(3)}},
+     HISTORIES(70, 29, 4, 7, 2, 3),
+     4,
+     0,
+     false},
+    {"a history, one query",
+     {.layer_count = 4, .layers = {HISTORY(6, 12), ATTENTION(2, 0, true), RESIDUAL(1), TANH}},
+     HISTORIES(7, 1, 2, 3, 2, 3),
+     4,
+     0,
+     false},
+    {"attention with dropout",
+     {.layer_count = 2, .layers = {DROPPING_ATTENTION(2, 0.3), MEAN_POOL}},
+     TOKENS(5, 6, 3, RM_HEAD_LOGITS),
+     6,
      0,
      false},
     {"attention, no mean",
@@ -709,6 +768,24 @@ const struct named_net treasurehunt_net = {"treasurehunt",
                                            4,
                                            3,
                                            true};
+
+/* A layer of a transformer with layer norms after its parts, as torch.nn.TransformerEncoderLayer.
+ */
+#define POST_NORM(heads, width, inner, rate)                                                       \
+    DROPPING_ATTENTION(heads, rate), DROPOUT(rate), RESIDUAL(2), LAYER_NORM, LINEAR(inner), GELU,  \
+        DROPOUT(rate), LINEAR(width), DROPOUT(rate), RESIDUAL(5), LAYER_NORM
+
+/* The transformer of the dark room's histories: regions of 80 transitions of 10 features, queries
+ * of 81 codes, 5 actions, 3 types. */
+const struct named_net darkroom_net = {
+    "darkroom",
+    {.layer_count = 45,
+     .layers = {HISTORY(64, 328), POST_NORM(4, 64, 256, 0.1), POST_NORM(4, 64, 256, 0.1),
+                POST_NORM(4, 64, 256, 0.1), POST_NORM(4, 64, 256, 0.1)}},
+    HISTORIES(162, 80, 10, 81, 5, 3),
+    2,
+    0,
+    false};
 
 static bool recurrent(const struct rm_layer_config *layers, uint32_t count)
 {

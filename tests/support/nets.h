@@ -23,6 +23,9 @@ extern const size_t test_net_count;
 /* Steps in the batch of a recurrent network: its largest divisor below it. Others: 0. */
 uint32_t test_net_steps(const struct named_net *of);
 
+/* A transformer over packed histories. */
+extern const struct named_net darkroom_net;
+
 /* The network of treasurehunt: 625 features, 4 actions. */
 extern const struct named_net treasurehunt_net;
 

@@ -116,19 +116,32 @@ struct heads {
     size_t rows;
 };
 
+/* Dropout of half of the runs, and queries of half of the causal ones. */
+static void draw_history(struct op_run *r, struct rm_attention *a)
+{
+    const uint32_t more = op_below(r, 4);
+    if (a->causal && more & 1)
+        a->queries = 1 + op_below(r, 60);
+    if (more & 2)
+        a->dropout = (struct rm_attention_dropout){
+            .key = 0x123456789abcdefu, .below = 1u << 30, .scale = 4.0f / 3, .before = more};
+}
+
 static struct heads heads(struct op_run *r)
 {
     static const uint32_t widths[] = {1, 3, 8, 16, 31, 32, 33, 64, 65, 128, 200, 256};
     const uint32_t width = widths[op_below(r, sizeof widths / sizeof *widths)];
     const uint32_t count = 1 + op_below(r, width > 64 ? 2 : 4);
     const struct samples s = samples(r, count * width * 3, op_below(r, 2));
-    return (struct heads){.a = {.spans = s.spans,
-                                .batch = s.batch,
-                                .heads = count,
-                                .units = count * width,
-                                .causal = op_below(r, 2),
-                                .rows = s.rows},
-                          .rows = s.rows};
+    struct heads h = {.a = {.spans = s.spans,
+                            .batch = s.batch,
+                            .heads = count,
+                            .units = count * width,
+                            .causal = op_below(r, 2),
+                            .rows = s.rows},
+                      .rows = s.rows};
+    draw_history(r, &h.a);
+    return h;
 }
 
 static void attention(struct op_run *r)

@@ -2,6 +2,7 @@
 
 #include "tests/support/reference_sequence.h"
 #include "tests/support/reference_graph.h"
+#include "tests/support/reference_history.h"
 #include "tests/support/reference_tokens.h"
 
 #include <math.h>
@@ -256,8 +257,16 @@ static void dropout(struct reference_walk *w, const struct rm_layer_config *c, c
     struct rm_backend *b = w->input->backend;
     b->ops->uniforms(b, w->input->dropout_seed, RM_STREAM_DROPOUT, number, w->input->dropout_update,
                      n, u);
-    for (size_t i = 0; i < n && w->input->dropout_update; i++)
-        w->rows.v[i] = (double)u[i] < (double)(float)c->rate ? 0 : w->rows.v[i] / (1 - c->rate);
+    size_t at = 0;
+    for (size_t i = 0; i < n && w->input->dropout_update; i++) {
+        const size_t state = w->rows.width * (w->tokens ? w->tokens : 1);
+        if (w->shape->history.queries && i % state == 0)
+            at = i; /* a history's draws are those of its rows without padding */
+        const bool there = !w->shape->history.queries || w->valid[i / w->rows.width];
+        const size_t draw = w->shape->history.queries ? at : i;
+        at += there;
+        w->rows.v[i] = (double)u[draw] < (double)(float)c->rate ? 0 : w->rows.v[i] / (1 - c->rate);
+    }
     free(u);
 }
 
@@ -301,6 +310,7 @@ static const layer_fn layer_of[RM_LAYER_TYPE_COUNT] = {
     [RM_LAYER_CONV2D] = conv2d,
     [RM_LAYER_RESIDUAL] = residual,
     [RM_LAYER_DROPOUT] = dropout,
+    [RM_LAYER_HISTORY] = reference_history,
     [RM_LAYER_GRU] = recur,
     [RM_LAYER_LSTM] = recur,
 };
@@ -398,10 +408,13 @@ void reference_forward(const struct rm_network_config *config, const struct rm_n
     bool value = shape->head == RM_HEAD_ACTOR_CRITIC;
     bool points = reference_has_layer(config, RM_LAYER_POINTER, false);
     if (!points) {
-        reference_flatten(&w);
+        if (shape->history.queries)
+            reference_queries(&w);
+        else
+            reference_flatten(&w);
         add_action(&w);
         linear(&w, "head",
-               (shape->actions + (config->dueling ? 1 : 0)) * k +
+               (shape->actions + (config->dueling ? 1 : 0)) * k + shape->history.types +
                    (shape->deviation_of_state ? 2 : 1) * shape->reals,
                config->noisy_head);
     }

@@ -68,21 +68,45 @@ static double score(const double *q, const double *k, size_t width)
     return sum / sqrt((double)width);
 }
 
-void reference_attention(const double *qkv, const uint8_t *valid, size_t rows, size_t heads,
-                         size_t units, bool causal, double *o)
+/* Place of a token among those of its state that are no padding. */
+static size_t rank_of(const uint8_t *valid, size_t token)
+{
+    size_t rank = 0;
+    for (size_t t = 0; t < token; t++)
+        rank += !valid || valid[t];
+    return rank;
+}
+
+void reference_see(const uint8_t *valid, size_t rows, bool causal, size_t queries, uint8_t *sees)
+{
+    const size_t all = rank_of(valid, rows), context = all > queries ? all - queries : 0;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t s = 0; s < rows; s++) {
+            const size_t i = rank_of(valid, r), j = rank_of(valid, s);
+            const bool there = !valid || (valid[r] && valid[s]);
+            bool seen = !causal || j <= i;
+            if (queries && i >= context) /* its share of the context, and itself */
+                seen = i == j || (j < context && j + queries < i + 1);
+            sees[r * rows + s] = there && seen;
+        }
+}
+
+void reference_attention(const double *qkv, const uint8_t *all_sees, const float *all_kept,
+                         size_t rows, size_t heads, size_t units, double *o)
 {
     size_t width = units / heads;
     double *weight = malloc(rows * sizeof *weight);
     for (size_t head = 0; head < heads; head++)
         for (size_t r = 0; r < rows; r++) {
-            if (valid && !valid[r])
+            const uint8_t *sees = all_sees + r * rows;
+            const float *kept = all_kept ? all_kept + (head * rows + r) * rows : NULL;
+            if (!sees[r])
                 continue;
             const double *q = qkv + r * 3 * units + head * width;
             double sum = 0, most = -INFINITY;
             for (size_t s = 0; s < rows; s++) {
-                bool sees = (!valid || valid[s]) && (!causal || s <= r);
-                weight[s] =
-                    sees ? score(q, qkv + s * 3 * units + units + head * width, width) : -INFINITY;
+                weight[s] = sees[s] ? score(q, qkv + s * 3 * units + units + head * width, width)
+                                    : -INFINITY;
                 most = fmax(most, weight[s]);
             }
             for (size_t s = 0; s < rows; s++)
@@ -91,7 +115,8 @@ void reference_attention(const double *qkv, const uint8_t *valid, size_t rows, s
             for (size_t i = 0; i < width; i++) {
                 to[i] = 0;
                 for (size_t s = 0; s < rows; s++)
-                    to[i] += weight[s] / sum * qkv[s * 3 * units + 2 * units + head * width + i];
+                    to[i] += weight[s] / sum * (kept ? (double)kept[s] : 1.0) *
+                             qkv[s * 3 * units + 2 * units + head * width + i];
             }
         }
     free(weight);

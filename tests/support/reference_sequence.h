@@ -16,9 +16,14 @@ struct reference_cell {
 void reference_gru(const struct reference_cell *cell, const double *x, double *h);
 void reference_lstm(const struct reference_cell *cell, const double *x, double *h, double *c);
 
-/* o(rows, units) from qkv(rows, 3 units); rows whose `valid` is 0 are neither looked at nor set.
- * valid NULL: all are. */
-void reference_attention(const double *qkv, const uint8_t *valid, size_t rows, size_t heads,
-                         size_t units, bool causal, double *o);
+/* Whether each row of a sample sees each: (rows, rows) of 0 and 1. Rows whose `valid` is 0 neither
+ * see nor are seen; valid NULL: there are none. The last `queries` rows of the others are queries
+ * of a packed history (learner/net/history.h). */
+void reference_see(const uint8_t *valid, size_t rows, bool causal, size_t queries, uint8_t *sees);
+
+/* o(rows, units) from qkv(rows, 3 units); rows that see nothing are not set. `kept`: what dropout
+ * makes of each weight, (heads, rows, rows); NULL: nothing. */
+void reference_attention(const double *qkv, const uint8_t *sees, const float *kept, size_t rows,
+                         size_t heads, size_t units, double *o);
 
 #endif

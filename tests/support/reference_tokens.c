@@ -1,5 +1,6 @@
 #include "tests/support/reference_tokens.h"
 
+#include "learner/backend/attention.h"
 #include "tests/support/reference_sequence.h"
 
 #include <math.h>
@@ -35,6 +36,27 @@ void reference_place(struct reference_walk *w, const struct rm_layer_config *c, 
             w->rows.v[r * n + i] += table[r % w->tokens * n + i];
 }
 
+/* Dropout of the weights of a state, by the rows that are no padding; NULL: none. */
+static float *draw_kept(const struct reference_walk *w, const struct rm_layer_config *c,
+                        const char *name, size_t state)
+{
+    const size_t n = w->tokens;
+    const uint8_t *valid = w->valid + state * n;
+    const uint64_t number =
+        w->first_number + w->layer + (strncmp(name, "value_", 6) == 0 ? RM_LAYERS_MAX : 0);
+    if (c->rate <= 0 || !w->input->dropout_update)
+        return NULL;
+    const struct rm_attention_dropout d = rm_attention_dropout_of(
+        w->input->dropout_seed, (uint32_t)number, w->input->dropout_update, c->rate);
+    float *kept = calloc(c->heads * n * n, sizeof *kept);
+    for (uint32_t h = 0; h < c->heads; h++)
+        for (uint32_t r = 0, i = 0; r < n; i += valid[r++])
+            for (uint32_t s = 0, j = 0; s < n; j += valid[s++])
+                kept[(h * n + r) * n + s] = rm_attention_kept(
+                    rm_attention_row_key(&d, (uint32_t)state, h, i), j, d.below, d.scale);
+    return kept;
+}
+
 void reference_attend(struct reference_walk *w, const struct rm_layer_config *c, const char *name)
 {
     char in[48], out[48];
@@ -44,9 +66,15 @@ void reference_attend(struct reference_walk *w, const struct rm_layer_config *c,
     struct reference_rows qkv = reference_product(&w->rows, reference_tensor(w, in, "weight"),
                                                   reference_tensor(w, in, "bias"), 3 * units);
     struct reference_rows o = {reference_floats(count * units), count, units, w->rows.tokens, {0}};
-    for (size_t r = 0; r < count; r += w->tokens)
-        reference_attention(qkv.v + r * 3 * units, w->valid + r, w->tokens, c->heads, units,
-                            c->causal, o.v + r * units);
+    uint8_t *sees = malloc(w->tokens * w->tokens);
+    for (size_t r = 0; r < count; r += w->tokens) {
+        reference_see(w->valid + r, w->tokens, c->causal, w->shape->history.queries, sees);
+        float *kept = draw_kept(w, c, name, r / w->tokens);
+        reference_attention(qkv.v + r * 3 * units, sees, kept, w->tokens, c->heads, units,
+                            o.v + r * units);
+        free(kept);
+    }
+    free(sees);
     free(qkv.v);
     reference_replace(w, o);
     reference_replace(w, reference_product(&w->rows, reference_tensor(w, out, "weight"),
@@ -105,6 +133,7 @@ bool reference_looks_across(const struct rm_network_config *c, bool value)
 {
     return reference_has_layer(c, RM_LAYER_ATTENTION, value) ||
            reference_has_layer(c, RM_LAYER_POSITION, value) ||
+           reference_has_layer(c, RM_LAYER_HISTORY, value) ||
            reference_has_layer(c, RM_LAYER_MEAN_POOL, value) ||
            reference_has_layer(c, RM_LAYER_POINTER, value) ||
            reference_has_layer(c, RM_LAYER_MESSAGE_PASSING, value) ||

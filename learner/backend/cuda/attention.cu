@@ -144,6 +144,25 @@ __device__ float *own_rows(float *shared, uint32_t width, unsigned own, unsigned
     return shared + ROWS * tile_stride(width) + threadIdx.x / 32 * own * kinds * fours(width);
 }
 
+/* Whether row `query` of a sample sees row `key`. */
+__device__ bool sees(const struct heads &all, uint32_t rows, uint32_t query, uint32_t key)
+{
+    if (query >= rows || key >= rows)
+        return false;
+    return !all.a.causal || key < rm_attention_seen(rows, all.a.queries, query) ||
+           (key == query && key >= rm_attention_context(rows, all.a.queries));
+}
+
+/* What dropout makes of a weight. */
+__device__ float kept(const struct heads &all, uint32_t query, uint32_t key)
+{
+    const struct rm_attention_dropout &d = all.a.dropout;
+    if (!d.below)
+        return 1.0f;
+    const uint32_t sample = blockIdx.x / all.a.heads, head = blockIdx.x % all.a.heads;
+    return rm_attention_kept(rm_attention_row_key(&d, sample, head, query), key, d.below, d.scale);
+}
+
 __device__ uint32_t less(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -172,12 +191,13 @@ __global__ void attend(struct heads all)
             products<OWN>(own, tile, h.width, score);
             for (unsigned i = 0; i < OWN; i++) {
                 const uint32_t key = at + warp_lane;
-                const bool seen = key < h.rows && (!all.a.causal || key <= first + i);
+                const bool seen = sees(all, h.rows, first + i, key);
                 const float s = seen ? all.scale * score[i] : -INFINITY;
                 const float now = fmaxf(most[i], rm_warp_max(s));
                 const float shrunk = total[i] > 0.0f ? expf(most[i] - now) : 0.0f;
                 score[i] = seen ? expf(s - now) : 0.0f;
                 total[i] = fmaf(total[i], shrunk, rm_warp_sum(score[i]));
+                score[i] *= kept(all, first + i, key);
                 most[i] = now;
                 for (unsigned u = 0; u < UNITS; u++)
                     sum[i][u] *= shrunk;
@@ -248,10 +268,12 @@ __global__ void attend_back(struct heads all)
             for (unsigned i = 0; i < OWN; i++) {
                 const uint32_t query = keys ? at + warp_lane : first + i;
                 const uint32_t key = keys ? first + i : at + warp_lane;
-                const bool seen = query < h.rows && key < h.rows && (!all.a.causal || key <= query);
+                const bool seen = sees(all, h.rows, query, key);
                 const float *of = h.stats + (size_t)query * 2 * all.a.heads;
+                const float part = seen ? kept(all, query, key) : 0.0f;
                 p[i] = seen ? expf(fmaf(all.scale, p[i], -of[0])) : 0.0f;
-                d[i] = seen ? p[i] * (d[i] - of[1]) * all.scale : 0.0f;
+                d[i] = seen ? p[i] * (part * d[i] - of[1]) * all.scale : 0.0f;
+                p[i] *= part;
             }
             if (keys)
                 add_rows<UNITS, OWN>(p, tile, h.width, n, sum2);

@@ -4,6 +4,8 @@
 #include "learner/backend/kernels.h"
 #include "learner/net/steps/steps.h"
 
+#include <math.h>
+
 enum product { QKV_PRODUCT, OUT_PRODUCT };
 enum kept { QKV, O, STATS, D_QKV, D_O, KEPT };
 
@@ -19,6 +21,8 @@ int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *la
     if (units / layer->heads > RM_ATTENTION_WIDTH_MAX)
         return rm_compile_refuse(c, "%u units a head; at most %u are possible",
                                  units / layer->heads, RM_ATTENTION_WIDTH_MAX);
+    if (form.queries && !layer->causal)
+        return rm_compile_refuse(c, "over a history it must be causal");
     struct rm_step *s = rm_compile_step(c, RM_STEP_ATTENTION, rm_vector_form(form, form.features));
     rm_compile_product(c, s, "qkv.", form.features, 3 * units, false);
     rm_compile_product(c, s, "out.", units, form.features, false);
@@ -40,6 +44,17 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
            rm_workspace_want(w, w->training, &b->kept[D_O], rows * units);
 }
 
+static struct rm_attention_dropout dropout_of(const struct rm_pass *p, const struct rm_step *s)
+{
+    const struct rm_net_input *in = p->input;
+    if (s->layer.rate <= 0 || !in->dropout_update || p->w->use == RM_NET_ACT)
+        return (struct rm_attention_dropout){.below = 0};
+    struct rm_attention_dropout d =
+        rm_attention_dropout_of(in->dropout_seed, s->number, in->dropout_update, s->layer.rate);
+    d.before = p->first + in->rows_before;
+    return d;
+}
+
 static struct rm_attention attention_of(const struct rm_pass *p, const struct rm_step *s)
 {
     return (struct rm_attention){.spans = rm_spans_of(p, &s->in),
@@ -47,7 +62,9 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .heads = s->layer.heads,
                                  .units = units_of(s),
                                  .causal = s->layer.causal,
-                                 .rows = (uint32_t)rm_rows_of(p, &s->in)};
+                                 .rows = (uint32_t)rm_rows_of(p, &s->in),
+                                 .queries = s->in.queries,
+                                 .dropout = dropout_of(p, s)};
 }
 
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
@@ -76,15 +93,33 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, const str
                             b->kept[D_QKV], n, rows->dx);
 }
 
-/* Scores and sums of values, with no padding. */
+/* Scores and sums of values, with no padding: one for each row that a row sees. */
 static double flops(const struct rm_step *s)
 {
-    double tokens = s->in.tokens;
-    return 4.0 * tokens * tokens * units_of(s) * (s->layer.causal ? 0.5 : 1.0);
+    const double tokens = s->in.tokens, queries = s->in.queries, context = tokens - queries;
+    double pairs = tokens * tokens * (s->layer.causal ? 0.5 : 1.0);
+    if (s->in.queries)
+        pairs = context * (context + 1) / 2 + queries * (context - (queries - 1) / 2 + 1);
+    return 4.0 * pairs * units_of(s);
+}
+
+/* As torch.nn.MultiheadAttention begins. */
+static void init(const struct rm_net *net, const struct rm_step *s, float *params,
+                 struct rm_rng *rng)
+{
+    const struct rm_net_product *qkv = &s->product[QKV_PRODUCT], *out = &s->product[OUT_PRODUCT];
+    (void)net;
+    if (!s->layer.xavier)
+        return;
+    const double bound = sqrt(6.0 / ((double)qkv->in + qkv->out));
+    rm_init_fill_uniform(params + qkv->weight, (size_t)qkv->in * qkv->out, bound, rng);
+    rm_init_fill(params + qkv->bias, qkv->out, 0);
+    rm_init_fill(params + out->bias, out->out, 0);
 }
 
 const struct rm_step_ops rm_attention_step = {.name = "attention",
                                               .buffers = buffers,
                                               .forward = forward,
                                               .backward = backward,
-                                              .flops = flops};
+                                              .flops = flops,
+                                              .init = init};

@@ -11,6 +11,15 @@ int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *laye
     return 0;
 }
 
+/* `first`: position of the first of n numbers in the batch. */
+static void drop_from(const struct rm_pass *p, const struct rm_step *s, size_t first, size_t n,
+                      const float *x, float *y)
+{
+    const struct rm_net_input *in = p->input;
+    p->ops->dropout(p->b, in->dropout_seed, RM_STREAM_DROPOUT, s->number, in->dropout_update,
+                    (float)s->layer.rate, first, n, x, y);
+}
+
 /* y = x with some numbers dropped. */
 static void drop(const struct rm_pass *p, const struct rm_step *s, const float *x, float *y)
 {
@@ -20,10 +29,20 @@ static void drop(const struct rm_pass *p, const struct rm_step *s, const float *
         rm_copy_floats(p, y, x, n);
         return;
     }
-    size_t first = ((size_t)p->first + in->rows_before) * s->out.tokens *
-                   (s->out.per_quantile ? in->quantiles : 1) * s->out.features;
-    p->ops->dropout(p->b, in->dropout_seed, RM_STREAM_DROPOUT, s->number, in->dropout_update,
-                    (float)s->layer.rate, first, n, x, y);
+    size_t state =
+        (size_t)s->out.tokens * (s->out.per_quantile ? in->quantiles : 1) * s->out.features;
+    size_t first = ((size_t)p->first + in->rows_before) * state;
+    const uint32_t *spans = s->out.queries ? rm_spans_of(p, &s->out) : NULL;
+    if (!spans) {
+        drop_from(p, s, first, n, x, y);
+        return;
+    }
+    /* A history's draws do not depend on the length of those before it. */
+    for (uint32_t i = 0; i < p->states; i++) {
+        const size_t at = (size_t)(spans[i] - spans[0]) * s->out.features;
+        drop_from(p, s, first + i * state, (size_t)(spans[i + 1] - spans[i]) * s->out.features,
+                  x + at, y + at);
+    }
 }
 
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)

@@ -22,6 +22,8 @@ int rm_compile_one_hot(struct rm_compiler *c, const struct rm_layer_config *laye
 int rm_compile_message_passing(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_graph_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_graph_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
+int rm_compile_history(struct rm_compiler *c, const struct rm_layer_config *layer);
+void rm_compile_queries(struct rm_compiler *c); /* what the head of a history takes */
 /* inputs.c: what comes before network.layers where observations have layers of their own. */
 int rm_compile_inputs(struct rm_compiler *c);
 /* Around layers: see tokens.c. `codes`: tokens of an observation of whole numbers for an embedding.

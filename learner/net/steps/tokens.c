@@ -10,7 +10,7 @@ static struct rm_row_form state_form(const struct rm_row_form *like, uint32_t fe
 {
     struct rm_row_form form = rm_vector_form(*like, features);
     form.tokens = 1;
-    form.padded = 0;
+    form.padded = form.queries = 0;
     return form;
 }
 

@@ -42,17 +42,39 @@ struct attention_case {
     uint32_t rows, heads, width;
     bool causal;
     uint32_t stride; /* of the gradients that are looked at */
+    uint32_t queries;
+    double rate; /* of dropout */
 };
 
-static double attention_loss(const struct attention_case *c, const double *qkv, const double *d_o,
-                             double *o)
+/* Its sights and what dropout leaves of each weight, computed once. */
+struct sight {
+    uint8_t *sees;
+    float *kept;
+};
+
+static double attention_loss(const struct attention_case *c, const struct sight *sight,
+                             const double *qkv, const double *d_o, double *o)
 {
     size_t units = (size_t)c->heads * c->width;
     double sum = 0;
-    reference_attention(qkv, NULL, c->rows, c->heads, units, c->causal, o);
+    reference_attention(qkv, sight->sees, sight->kept, c->rows, c->heads, units, o);
     for (size_t i = 0; i < c->rows * units; i++)
         sum += o[i] * d_o[i];
     return sum;
+}
+
+static struct sight sight_of(const struct attention_case *c, const struct rm_attention *a)
+{
+    const size_t n = c->rows;
+    struct sight s = {malloc(n * n), malloc(c->heads * n * n * sizeof(float))};
+    reference_see(NULL, n, c->causal, c->queries, s.sees);
+    for (uint32_t h = 0; h < c->heads; h++)
+        for (uint32_t r = 0; r < n; r++)
+            for (uint32_t k = 0; k < n; k++)
+                s.kept[(h * n + r) * n + k] =
+                    rm_attention_kept(rm_attention_row_key(&a->dropout, 0, h, r), k,
+                                      a->dropout.below, a->dropout.scale);
+    return s;
 }
 
 static void one_attention(struct rm_backend *b, const struct attention_case *c)
@@ -65,10 +87,12 @@ static void one_attention(struct rm_backend *b, const struct attention_case *c)
     float *stats = malloc(2 * sizeof *stats * c->rows * c->heads);
     for (size_t i = 0; i < 3 * n; i++)
         d_qkv[i] = NAN;
-    const struct rm_attention a = {spans, 1, c->heads, units, c->causal, spans[1]};
+    struct rm_attention a = {spans, 1, c->heads, units, c->causal, spans[1], c->queries, {0}};
+    a.dropout = rm_attention_dropout_of(3, 4, 5, c->rate);
+    const struct sight sight = sight_of(c, &a);
     b->ops->attention(b, &a, qkv, o, stats);
     b->ops->attention_dx(b, &a, qkv, o, stats, d_o, d_qkv);
-    attention_loss(c, qkv_d, d_o_d, o_d);
+    attention_loss(c, &sight, qkv_d, d_o_d, o_d);
     for (size_t i = 0; i < n; i++)
         if (!(fabs(o[i] - o_d[i]) <= 1e-5 + 1.3e-6 * fabs(o_d[i])))
             fail_msg("%u rows, width %u: output %zu is %.9g, not %.9g", c->rows, c->width, i, o[i],
@@ -79,12 +103,14 @@ static void one_attention(struct rm_backend *b, const struct attention_case *c)
     for (size_t i = 0; i < 3 * n; i += c->stride * rm_test_effort(1, 3)) {
         double at = qkv_d[i];
         qkv_d[i] = at + EPSILON;
-        double above = attention_loss(c, qkv_d, d_o_d, o_d);
+        double above = attention_loss(c, &sight, qkv_d, d_o_d, o_d);
         qkv_d[i] = at - EPSILON;
-        double below = attention_loss(c, qkv_d, d_o_d, o_d);
+        double below = attention_loss(c, &sight, qkv_d, d_o_d, o_d);
         qkv_d[i] = at;
         expect_near("attention", i, d_qkv[i], (above - below) / (2 * EPSILON), 1e-5);
     }
+    free(sight.sees);
+    free(sight.kept);
     free(qkv_d);
     free(d_o_d);
     free(o_d);
@@ -98,10 +124,16 @@ static void one_attention(struct rm_backend *b, const struct attention_case *c)
 static void attention_of_every_size(void **state)
 {
     static const struct attention_case cases[] = {
-        {1, 1, 4, false, 1},     {1, 2, 16, true, 1},      {2, 3, 5, true, 1},
-        {7, 4, 16, false, 1},    {23, 1, 33, true, 7},     {24, 2, 8, true, 3},
-        {64, 1, 16, false, 31},  {65, 2, 16, true, 37},    {66, 1, 24, false, 37},
-        {130, 2, 32, true, 997}, {131, 1, 64, false, 997}, {200, 1, 256, true, 20011},
+        {1, 1, 4, false, 1, 0, 0},      {1, 2, 16, true, 1, 0, 0},
+        {2, 3, 5, true, 1, 0, 0},       {7, 4, 16, false, 1, 0, 0},
+        {23, 1, 33, true, 7, 0, 0},     {24, 2, 8, true, 3, 0, 0},
+        {64, 1, 16, false, 31, 0, 0},   {65, 2, 16, true, 37, 0, 0},
+        {66, 1, 24, false, 37, 0, 0},   {130, 2, 32, true, 997, 0, 0},
+        {131, 1, 64, false, 997, 0, 0}, {200, 1, 256, true, 20011, 0, 0},
+        {9, 2, 4, true, 1, 1, 0},       {9, 1, 5, true, 1, 4, 0.3},
+        {160, 2, 16, true, 97, 80, 0},  {242, 1, 16, true, 97, 80, 0},
+        {90, 1, 8, true, 11, 3, 0.1},   {70, 2, 8, false, 31, 0, 0.5},
+        {8, 1, 4, true, 1, 8, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         one_attention(backend_of(state), &cases[i]);
@@ -123,12 +155,13 @@ static void samples_do_not_meet(void **state)
     struct rm_backend *three;
     struct rm_error error;
     assert_int_equal(rm_backend_cpu_create(&three, 3, level->isa, &error), 0);
-    struct rm_attention a = {spans, BATCH, HEADS, UNITS, true, spans[BATCH]};
+    struct rm_attention a = {spans, BATCH, HEADS, UNITS, true, spans[BATCH], 0, {0}};
     three->ops->attention(three, &a, qkv, o[0], stats);
     three->ops->attention_dx(three, &a, qkv, o[0], stats, d_o, d[0]);
     for (uint32_t i = 0; i < BATCH; i++) {
         size_t at = (size_t)spans[i] * UNITS;
-        a = (struct rm_attention){spans + i, 1, HEADS, UNITS, true, spans[i + 1] - spans[i]};
+        a = (struct rm_attention){spans + i, 1,  HEADS, UNITS, true, spans[i + 1] - spans[i],
+                                  0,         {0}};
         const struct rm_backend_ops *ops = level->backend->ops;
         ops->attention(level->backend, &a, qkv + 3 * at, o[1] + at, stats);
         ops->attention_dx(level->backend, &a, qkv + 3 * at, o[1] + at, stats, d_o + at,
@@ -153,7 +186,7 @@ static void attention_at_the_edges(void **state)
     enum { ROWS = 3, UNITS = 4 };
     float qkv[2 * ROWS][3 * UNITS] = {{0}}, o[2 * ROWS][UNITS], stats[2 * ROWS][2];
     const uint32_t spans[] = {0, ROWS, 2 * ROWS};
-    const struct rm_attention a = {spans, 2, 1, UNITS, false, spans[2]};
+    const struct rm_attention a = {spans, 2, 1, UNITS, false, spans[2], 0, {0}};
     for (int r = 0; r < 2 * ROWS; r++) {
         qkv[r][0] = 1e4f;                             /* query */
         qkv[r][UNITS] = r % ROWS == 1 ? 1e4f : -1e4f; /* key */

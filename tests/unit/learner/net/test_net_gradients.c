@@ -45,7 +45,7 @@ static float *random_floats(size_t n, struct rm_rng *rng, float low, float high,
 static void leave_out_tokens(struct fixture *f, const struct named_net *of)
 {
     bool groups = of->shape.dims == 3 && of->config.layers[0].columns;
-    if (of->shape.dims != 2 && !groups)
+    if ((of->shape.dims != 2 && !groups) || of->shape.history.queries)
         return;
     size_t n = of->shape.inputs / of->shape.dim[0], state = of->shape.inputs;
     for (size_t i = 0; i < f->x_n; i++)
@@ -289,6 +289,9 @@ static void random_networks(void **state)
     for (size_t i = 0; i < test_net_count; i++) /* lists of inputs are drawn by none */
         for (uint32_t l = 0; test_nets[i].config.input_count && l < RM_LAYERS_MAX; l++)
             seen[test_nets[i].config.input_layers[l].type] = true;
+    for (size_t i = 0; i < test_net_count; i++) /* nor is a history */
+        if (test_nets[i].config.layer_count)
+            seen[test_nets[i].config.layers[0].type] = true;
     for (int type = 0; type < RM_LAYER_TYPE_COUNT; type++)
         if (!seen[type])
             fail_msg("no network has layer %d", type);

@@ -97,7 +97,7 @@ enum rm_layer_type {
     RM_LAYER_TYPE_COUNT
 };
 
-/* Of a policy's real numbers: how their deviation is learned, and what keeps them within bounds. */
+/* Real actions: how the policy's deviation is learned, and how actions are kept within bounds. */
 enum rm_deviation { RM_DEVIATION_AUTO = 0, RM_DEVIATION_PARAMETER, RM_DEVIATION_STATE };
 enum rm_bound { RM_BOUND_AUTO = 0, RM_BOUND_CLIP, RM_BOUND_TANH };
 
@@ -138,7 +138,7 @@ struct rm_layer_config {
     double rate; /* dropout: probability of zero in training; attention: the same, of its weights */
 };
 
-/* How a network's inputs become the input of its layers. */
+/* How the results of a network's inputs become the input of `layers`. */
 enum rm_combine {
     RM_COMBINE_CONCAT = 0, /* their numbers side by side */
     RM_COMBINE_TOKENS,     /* their tokens one after another */
@@ -148,7 +148,7 @@ enum rm_combine {
 /* The layers of one named observation. */
 struct rm_input_config {
     char name[RM_INPUT_NAME_MAX];
-    uint32_t first, layer_count; /* of input_layers */
+    uint32_t first, layer_count; /* range of input_layers */
 };
 
 struct rm_network_config {
@@ -157,7 +157,7 @@ struct rm_network_config {
     bool dueling;                /* head: Q = V + A - mean A */
     bool noisy_head;             /* head layers are noisy linear */
     enum rm_deviation deviation; /* of real actions */
-    double first_deviation;      /* where it is a parameter */
+    double first_deviation;      /* its initial value, if it is a parameter */
     enum rm_noise_kind noise;    /* of all noisy layers */
     double sigma0;               /* initial sigma: absolute for independent noise; factorised:
                                     sigma0 / sqrt(fan_in) */
@@ -169,19 +169,19 @@ struct rm_network_config {
     uint32_t value_layer_count; /* separate: the value's own layers; 0 = a second `layers` */
     struct rm_layer_config value_layers[RM_LAYERS_MAX];
     bool normalize_observations; /* running mean and deviation, part of the arena */
-    double observation_clip;     /* of what was normalised */
+    double observation_clip;     /* bound of a normalised number */
     uint32_t input_count;        /* 0: `layers` read the observation */
     struct rm_input_config inputs[RM_INPUTS_MAX];
-    struct rm_layer_config input_layers[RM_LAYERS_MAX]; /* those of all, one list after another */
+    struct rm_layer_config input_layers[RM_LAYERS_MAX]; /* the lists of all inputs, in order */
     enum rm_combine combine;
 };
 
 /* policy.frozen: an opponent that is not trained. */
 struct rm_frozen_config {
     uint32_t policy; /* the frozen policy */
-    uint32_t of;     /* the source policy, whose snapshots it plays */
+    uint32_t of;     /* the source policy, whose snapshots the frozen policy plays */
     uint64_t every;  /* updates of `of` between snapshots */
-    uint32_t keep;   /* snapshots kept; every new one, one of them is drawn */
+    uint32_t keep;   /* number of snapshots kept; with each new snapshot, one of them is drawn */
 };
 
 struct rm_world_config {
@@ -189,8 +189,8 @@ struct rm_world_config {
     char library[RM_PATH_TEXT_MAX];     /* "" = built in, or in Python */
     char python[RM_PATH_TEXT_MAX];      /* "module:name"; "" = a world of C */
     char prolog[RM_PATH_TEXT_MAX];      /* path of a Prolog file; "" = another world */
-    char interpreter[RM_PATH_TEXT_MAX]; /* "" = the one that is found */
-    char directory[RM_PATH_TEXT_MAX];   /* where relative paths among options begin */
+    char interpreter[RM_PATH_TEXT_MAX]; /* of Python; "" = that of VIRTUAL_ENV, else python3 */
+    char directory[RM_PATH_TEXT_MAX];   /* start of relative paths in options */
     char options[RM_OPTIONS_TEXT_MAX]; /* a JSON object, as the world's own (actor/worlds/options.h)
                                         */
     /* Not a key: the description of the world of `library`, from a probe in a separate process
@@ -214,17 +214,18 @@ static inline struct rm_world_source rm_world_source(const struct rm_world_confi
 #define RM_STAGES_MAX     32
 #define RM_STAGE_NAME_MAX 128 /* of a figure, or of a figure and one of its words */
 
-/* The end of a stage of the curriculum, by the mean of a figure. */
+/* A stage of the curriculum ends when the mean of a figure reaches a bound. */
 struct rm_stage_rule {
-    uint32_t over; /* the mean is over at least this many episodes; 0: there is no rule */
-    bool high;     /* the mean is at least (back: above) the bound; else at most (back: below) */
+    uint32_t over; /* minimum number of episodes of the mean; 0: there is no rule */
+    bool high;     /* the rule holds if the mean is at least (back: above) the bound; else if it is
+                      at most (back: below) the bound */
     double bound;
     char figure[RM_STAGE_NAME_MAX]; /* "return", "length", a figure of the world, or FIGURE.WORD */
     char agent[RM_TEXT_MAX];        /* "": the first */
 };
 
 struct rm_stage_config {
-    struct rm_stage_rule until, back; /* to the next stage, to the one before */
+    struct rm_stage_rule until, back; /* when the next, the previous stage begins */
 };
 
 struct rm_curriculum_config {
@@ -253,9 +254,9 @@ struct rm_experiment {
         uint32_t count;              /* actor processes */
         uint32_t worlds;             /* worlds of all actors, split as evenly as possible */
         uint32_t quantiles;          /* IQN: quantile draws per acting decision */
-        uint64_t random_steps;       /* sac, real actions: uniformly random at first */
-        uint32_t random_hold;        /* vector steps that such an action is kept */
-        bool noise;                  /* values: explore by the noise of noisy layers too */
+        uint64_t random_steps;       /* sac with real actions: first steps, with random actions */
+        uint32_t random_hold;        /* vector steps for which a random action is repeated */
+        bool noise;                  /* value-based: explore by the noise of noisy layers, too */
         enum rm_actor_device device; /* where worlds are stepped: by actors, or by the learner */
         bool pin;                    /* pin workers to cores */
         enum rm_sandbox_mode sandbox;
@@ -319,8 +320,9 @@ struct rm_experiment {
 
     struct {
         double
-            updates_per_step;   /* optimizer steps per agent step of the policy; 0 = free running */
-        double slack_updates;   /* how far the two sides may drift apart, in updates */
+            updates_per_step; /* optimizer steps per agent step of the policy; 0 = free running */
+        double
+            slack_updates; /* how far learner and actors may deviate from the ratio, in updates */
         enum rm_wake_kind wake; /* learner and actors wake by event, or poll every poll_us */
         uint32_t poll_us;
     } limiter;
@@ -437,16 +439,16 @@ struct rm_experiment {
     } checkpoint;
 
     struct {
-        double interval_s;       /* between rows of metrics */
-        uint64_t interval_steps; /* between further ones, 0 = see daemon/metrics.h */
+        double interval_s;       /* between rows of metrics by time */
+        uint64_t interval_steps; /* between rows by steps; 0 = see daemon/metrics.h */
         bool csv;
         enum rm_tensorboard_tags tensorboard;
         char exec[RM_PATH_TEXT_MAX]; /* a command that reads rows; "" = none */
     } metrics;
 
     struct {
-        enum rm_check_finite check_finite; /* beyond loss and gradient norm: all results of an
-                                            * update */
+        enum rm_check_finite check_finite; /* when all results of an update are checked, beside
+                                            * loss and gradient norm */
         uint32_t check_every;              /* sampled: updates between checks */
         uint32_t finite_patience; /* non-finite updates in a row before the learner rolls back */
         uint32_t rollbacks_max;   /* roll-backs before it gives up */

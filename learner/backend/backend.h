@@ -45,13 +45,14 @@ struct rm_rmsprop {
     float momentum;                      /* 0: none, and no memory for it */
 };
 
-/* Rows of samples: sample i has rows spans[i] to spans[i + 1]. */
+/* Rows of samples: sample i has the rows spans[i] to spans[i + 1]. */
 struct rm_spans {
-    const uint32_t *spans; /* (batch + 1) */
-    const uint32_t *slots; /* (rows) places of rows in their sample, of `places` */
-    uint32_t batch, places;
-    /* Of a result by row: on a device, which alone knows the spans, that is the size of the buffer,
-     * and rows after the last sample's become zeros; on the CPU there are no such rows. */
+    const uint32_t *spans;  /* (batch + 1) */
+    const uint32_t *slots;  /* (rows) each row's place in its sample, below `places` */
+    uint32_t batch, places; /* samples; places of a sample */
+    /* Rows of a result that has one row for each row of a sample. On a device this is the size of
+     * the buffer, because only the device knows the spans; it sets the rows after the last sample's
+     * to zero. The CPU has no such rows. */
     uint32_t rows;
 };
 
@@ -64,8 +65,8 @@ struct rm_relations {
     bool difference;
 };
 
-/* A score for each row of a sample but the first: its product with the first row. The score of row
- * r is output slots[r] - 1 of its sample; other outputs are 0. */
+/* A score for each row of a sample except the first: the product of the row with the first row. The
+ * score of row r is output slots[r] - 1 of its sample; other outputs are 0. */
 struct rm_pointer {
     const uint32_t *spans; /* (batch + 1), as in rm_attention; no sample is empty */
     const uint32_t *slots; /* (rows) places of rows in their sample: the first is 0 */
@@ -74,17 +75,17 @@ struct rm_pointer {
     uint32_t rows; /* as in rm_spans: of dx */
 };
 
-/* Convolution of images (channels, height, width), one in a row, to images of out_channels: a
- * square kernel at every `stride` over the image, with `padding` zeros on every side. Weights are
- * (out_channels, channels, kernel, kernel). out_* follow from the other members.
+/* Convolution of images (channels, height, width) to images of out_channels; a row is one image. A
+ * square kernel moves over the image in steps of `stride`, with `padding` zeros on every side.
+ * Weights are (out_channels, channels, kernel, kernel). out_* follow from the other members.
  *
- * COMPACT rows, which only devices have, are images (height, width, channels) of 16 bits a number,
- * in the format of the backend's products: for convolutions that conv2d_compact() accepts. */
+ * COMPACT rows are images (height, width, channels) with 16 bits a number, in the format of the
+ * backend's products. Only devices have them, for convolutions that conv2d_compact() accepts. */
 struct rm_conv {
     uint32_t channels, height, width;
     uint32_t kernel, stride, padding;
     uint32_t out_channels, out_height, out_width;
-    bool x_compact, y_compact; /* of input and result, and of their gradients */
+    bool x_compact, y_compact; /* the input, the result (and its gradient) is compact */
 };
 
 /* Rows of `numbers` codes each. The table has `codes` rows of `units`; the first one is for code
@@ -107,8 +108,8 @@ struct rm_backend {
     const struct rm_backend_ops *ops;
     const struct rm_device_ops *device; /* device.h; NULL: memory is the host's */
     void *self;
-    /* Called at each large operation of the CPU, so that a long update is not taken for a hang. Set
-     * by the owner of the backend; NULL: not called. */
+    /* The CPU backend calls it at each large operation, so that a long update does not look like a
+     * hang. The owner of the backend sets it; NULL: not called. */
     void (*alive)(void *user);
     void *alive_user;
 };
@@ -116,11 +117,11 @@ struct rm_backend {
 struct rm_backend_ops {
     void (*destroy)(struct rm_backend *b);
 
-    /* For work that is cut above single operations; both are NULL in backends that do not need it.
-     * A view is a backend of one thread with the kernels of b; b outlives it. A thread of b that
-     * runs a tile may call a view. A view shares the memory of reserve(), so create all views
-     * before run(). run() calls fn(work, 0 .. tiles - 1), each once, on all threads of b; results
-     * must not depend on the thread. */
+    /* For work that is cut into tiles of several operations; both are NULL in backends that do not
+     * need it. view() creates a backend of one thread with the kernels of b; b outlives it. run()
+     * calls fn(work, 0 .. tiles - 1), each once, on all threads of b, and fn may call the
+     * operations of a view. A view shares the memory of reserve(), so create all views before
+     * run(). Results must not depend on the thread. */
     int (*view)(struct rm_backend *b, struct rm_backend **view); /* 0 or -ENOMEM */
     void (*run)(struct rm_backend *b, void (*fn)(void *work, uint32_t tile), void *work,
                 uint32_t tiles);
@@ -147,8 +148,9 @@ struct rm_backend_ops {
     /* dx(B,in) = dy(B,out) W(out,in) */
     void (*linear_dx)(struct rm_backend *b, const float *dy, const float *w, uint32_t batch,
                       uint32_t in, uint32_t out, float *dx);
-    /* The same with W packed by pack_dx(), for a W that serves several calls. The three are NULL in
-     * backends that do not gain by it; packed_dx_floats() is 0 for shapes that do not. */
+    /* The same with W packed by pack_dx(), which pays if several calls use one W. The three
+     * functions are NULL in backends that have no use for them; packed_dx_floats() is 0 for shapes
+     * that have none. */
     size_t (*packed_dx_floats)(struct rm_backend *b, uint32_t out, uint32_t in);
     void (*pack_dx)(struct rm_backend *b, const float *w, uint32_t out, uint32_t in, float *wt);
     void (*linear_dx_packed)(struct rm_backend *b, const float *dy, const float *wt, uint32_t batch,
@@ -156,9 +158,9 @@ struct rm_backend_ops {
     /* dw(out,in) = dy(B,out)^T x(B,in); db(out) = column sums of dy */
     void (*linear_dw)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                       uint32_t in, uint32_t out, float *dw, float *db);
-    /* The same, added to dw and db; db NULL: biases have no gradient. For rows that are still in a
-     * core's cache; NULL in backends that should get all rows at once. reserve() for 1023 rows
-     * reserves for any number of rows. */
+    /* The same, but adds to dw and db; db NULL: the gradient of biases is not needed. For rows that
+     * are still in a core's cache; NULL in backends that should get all rows at once. A reserve()
+     * for 1023 rows is enough for any number of rows. */
     void (*linear_dw_add)(struct rm_backend *b, const float *dy, const float *x, uint32_t batch,
                           uint32_t in, uint32_t out, float *dw, float *db);
 
@@ -268,15 +270,16 @@ struct rm_backend_ops {
      * Writes `gates` for the gradient: GRU (lanes, 4n), LSTM (lanes, 5n). */
     void (*gru)(struct rm_backend *b, const float *gx, const float *gh, const float *h,
                 uint32_t lanes, uint32_t n, float *gates, float *y);
-    /* dh lacks the gradient through gh. */
+    /* dh is written without the gradient that passes through gh. */
     void (*gru_dx)(struct rm_backend *b, const float *gates, const float *h, const float *dy,
                    uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh);
     void (*lstm)(struct rm_backend *b, const float *gx, const float *gh, const float *c,
                  uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y);
-    /* dc: in: the gradient of c_next, out: that of c. dgates is the gradient of gx and of gh. */
+    /* dc is the gradient of c_next before the call, and of c after it. dgates is the gradient of
+     * gx, and also that of gh. */
     void (*lstm_dx)(struct rm_backend *b, const float *gates, const float *c, const float *dy,
                     float *dc, uint32_t lanes, uint32_t n, float *dgates);
-    /* y = x, with zeros in rows that restart (NULL: no row does). Works in place; x NULL: all
+    /* y = x, with zeros in the rows whose `restart` is 1 (NULL: none). Works in place. x NULL: y is
      * zeros. */
     void (*restart)(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
                     uint32_t rows, uint32_t n, float *y, size_t y_stride);
@@ -295,8 +298,8 @@ struct rm_backend_ops {
      */
     void (*find_spans)(struct rm_backend *b, const void *x, uint32_t batch,
                        const struct rm_token_set *set, uint32_t *spans, uint32_t *slots);
-    /* y(batch, n): the mean of each sample's rows, 0 for a sample without rows; or, not `mean`, its
-     * first row. The gradient of all rows: zeros in those that count for nothing. */
+    /* y(batch, n): with `mean` the mean of each sample's rows, 0 for a sample without rows; else
+     * its first row. The gradient dx is zero in rows that y does not depend on. */
     void (*span_one)(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
                      bool mean, float *y);
     void (*span_one_dx)(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
@@ -365,8 +368,8 @@ struct rm_backend_ops {
     void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 };
 
-/* The names of the operations, except those on memory and threads: of every backend, of the CPU's
- * alone and of devices alone. A backend declares its functions and fills its table from these
+/* The names of the operations, except those on memory and threads: of all backends, of the CPU
+ * alone, and of devices alone. A backend declares its functions and fills its table by these
  * lists. */
 /* clang-format off */
 #define RM_OPERATIONS(X) \
@@ -390,8 +393,8 @@ struct rm_backend_ops {
 /* isa: "auto", or x86-64-v2, v3 or v4, which is an error if the host lacks it. */
 int rm_backend_cpu_create(struct rm_backend **backend, uint32_t threads, const char *isa,
                           struct rm_error *error);
-/* The same with products in `compute`: bf16 if the host has an instruction for it; fp32 for the
- * other values (tf32 and fp16 need a GPU). The description says which. */
+/* The same with products in bf16, if `compute` asks for it and the host has an instruction for it;
+ * else in fp32 (tf32 and fp16 need a GPU). The description says which. */
 int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, const char *isa,
                               enum rm_compute compute, struct rm_error *error);
 /* Whether products are in bf16 for this isa on this host. */

@@ -1,10 +1,11 @@
 /* batch: the transitions, or sequences of transitions, of one update. The sampler fills it in host
  * memory; the arrays belong to the code that created the batch and are reused for every update.
  *
- * SEQUENCES (R2D2): B lanes, each with consecutive rows of an episode, time first. `burn_in` rows
- * only warm up the recurrent state, then follow `trace` trained rows, then `tail` rows for
- * bootstrapping: burn_in + trace + tail = rows. Rows before the episode's first and after its last
- * are zeros: `restart` marks where a lane begins, `valid` which of its trace rows count. */
+ * SEQUENCES (R2D2): B lanes, each with consecutive rows of an episode, time first. A lane has
+ * `burn_in` rows that only warm up the recurrent state, then `trace` rows that are trained on, then
+ * `tail` rows for bootstrapping; `rows` is their sum. Rows before the episode's first and after its
+ * last are zeros. `restart` marks the row where a lane's episode begins, `valid` the trace rows
+ * that are trained on. */
 #ifndef RM_LEARNER_BACKEND_BATCH_H
 #define RM_LEARNER_BACKEND_BATCH_H
 
@@ -22,7 +23,7 @@ struct rm_batch {
     bool codes;         /* obs, next_obs are int32: the network begins with an embedding */
     float *obs;         /* (B, inputs); sequences: (rows, B, inputs) */
     float *next_obs;    /* (B, inputs): m steps on; sequences: NULL */
-    int32_t *action;    /* (B, words); sequences: (trace, B), and so the next two */
+    int32_t *action;    /* (B, words); sequences: (trace, B), also ret and discount */
     float *ret;         /* (B): R = sum over k < m of gamma^k r_k */
     float *discount;    /* (B): g = gamma^m, 0 when the episode terminated within the m steps */
     uint8_t *mask;      /* (B, actions): legal in obs; sequences: (rows, B, actions); NULL when the
@@ -32,12 +33,12 @@ struct rm_batch {
     float *weight;      /* (B): importance weights, at most 1; NULL: all 1 */
     float *error;       /* (B): written by the update: the size of each sample's error, for its
                          * priority; NULL: not needed */
-    struct rm_device_turn *turn; /* if the device draws, the host's part of the draw
-                                  * (backend/device_draw.h), and no other member is filled; NULL:
+    struct rm_device_turn *turn; /* the host's part of a draw on the device
+                                  * (backend/device_draw.h); then no other member is filled. NULL:
                                   * the host draws */
-    uint64_t *leaf; /* (B): leaves of the items, for the sampler; NULL: only the batch drawn last is
-                     * trained on */
-    /* Sequences; trace 0: transitions. */
+    uint64_t *leaf; /* (B): each item's leaf in the tree of priorities, for the sampler; NULL: the
+                     * sampler has the leaves, because only the batch drawn last is trained on */
+    /* Only of sequences; of transitions trace is 0. */
     uint32_t burn_in, trace, tail;
     uint32_t state_floats;
     float *state;     /* (B, state_floats) before the first row */
@@ -77,7 +78,7 @@ enum rm_batch_part {
     RM_BATCH_PARTS
 };
 
-/* Arrays that not every batch has. */
+/* Which of the optional arrays a batch has. */
 struct rm_batch_extras {
     bool next_masks; /* with next_mask; sequences: with mask */
     bool masks;      /* transitions: with mask too */
@@ -87,8 +88,8 @@ struct rm_batch_extras {
 
 void *rm_batch_part(const struct rm_batch *batch, enum rm_batch_part part);
 
-/* Bytes of each array of a batch of this shape (arrays are not read); 0: there is none. Never with
- * `turn`. */
+/* Writes the bytes of each array for a batch of this shape; 0: the batch has no such array. Does
+ * not read the arrays of `shape`, and does not include `turn`. */
 void rm_batch_measure(const struct rm_batch *shape, const struct rm_batch_extras *extras,
                       size_t bytes[RM_BATCH_PARTS]);
 

@@ -30,11 +30,10 @@ struct rm_device_stage {
     uint64_t rollout;  /* rollouts made: keys the orders of the current one */
     uint32_t row;      /* current row of the rollout */
     uint32_t samples;  /* of the rollout */
-    uint32_t answers;  /* actions of the rollout that count: those in rows that are not an episode's
-                          last */
+    uint32_t answers;  /* actions of the rollout, without those in the last rows of episodes */
     uint32_t episodes; /* episodes that ended in the rollout */
-    double scores[RM_DEVICE_SCORES]; /* scores of the latest of them, the n-th at n %
-                                        RM_DEVICE_SCORES, by step, then by world */
+    double scores[RM_DEVICE_SCORES]; /* scores of the latest such episodes, in the order of steps,
+                                        then of worlds: the n-th at n % RM_DEVICE_SCORES */
 };
 
 /* All pointers are to device memory. */
@@ -45,9 +44,8 @@ struct rm_device_worlds {
     uint64_t seed, first_world;
     void *state; /* (worlds) the world's own structs */
 
-    /* The current observation: obs_bytes for each world, which become `inputs` floats. Without
-     * channels they are floats already; with channels x[channel * elements + e] =
-     * codebook[code][channel]. */
+    /* The current observation: obs_bytes for each world are decoded to `inputs` floats. channels 0:
+     * the bytes are floats; else x[channel * elements + e] = codebook[code][channel]. */
     uint32_t obs_bytes, elements, channels, inputs;
     const float *codebook; /* (codes, channels) or NULL */
     uint8_t *obs;          /* (worlds, obs_bytes) */

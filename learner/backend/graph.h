@@ -1,11 +1,13 @@
 /* graph: edges between the rows of a sample, and what runs over them, for both backends.
  *
- * Edges are compressed sparse rows and stand as floats in the sample's row of the network's input:
- * nodes + 1 numbers that say where each node's edges begin, then the node that each edge comes
- * from. A number that is none of these makes no edge, so no world's numbers lead out of a sample.
+ * Edges are compressed sparse rows, as floats in the sample's row of the network's input: first
+ * nodes + 1 numbers that say where each node's edges begin, then the source node of each edge. An
+ * edge whose source is not a node of the sample is ignored, so a world's numbers cannot make the
+ * functions read outside of the sample.
  *
- * Functions work on one node, or on one sample where gradients meet, and on a range of columns: the
- * CPU gives all of them, a device one to a thread. Sums have one order. */
+ * Functions work on a range of columns of one node, or of one sample if gradients of several nodes
+ * are added up. The CPU passes all columns, a device one column for each thread. Sums have one
+ * order. */
 #ifndef RM_LEARNER_BACKEND_GRAPH_H
 #define RM_LEARNER_BACKEND_GRAPH_H
 
@@ -19,8 +21,8 @@ struct rm_graph {
     const float *x;        /* (batch, width): rows of the network's input */
     const uint32_t *spans; /* (batch + 1): rows of sample i are spans[i] to spans[i + 1] */
     uint32_t width;
-    uint32_t edges_at, edges_most; /* where the edges' numbers begin in a row, and how many fit */
-    uint32_t own_at;               /* number of the node that is picked out */
+    uint32_t edges_at, edges_most; /* first number of the edges in a row, and their maximum count */
+    uint32_t own_at;               /* position in a row of the number of the sample's own node */
     uint32_t batch;
     uint32_t rows; /* as in rm_spans */
 };
@@ -55,7 +57,7 @@ RM_BOTH struct rm_graph_sample rm_graph_sample(const struct rm_graph *g, uint32_
     return s;
 }
 
-/* A whole number, or one beyond all that there can be. */
+/* x as a whole number; 16777216, which is larger than any valid number, if x is out of range. */
 RM_BOTH uint32_t rm_graph_number(float x)
 {
     return x >= 0.0f && x < 16777216.0f ? (uint32_t)x : 16777216u;
@@ -76,7 +78,7 @@ RM_BOTH struct rm_graph_edges rm_graph_edges(const struct rm_graph *g,
     return e;
 }
 
-/* The node that an edge comes from; s->nodes or more: the edge is none. */
+/* The source node of an edge; s->nodes or more: ignore the edge. */
 RM_BOTH uint32_t rm_graph_source(const struct rm_graph_edges *e, uint32_t edge)
 {
     return rm_graph_number(e->from[edge]);
@@ -90,7 +92,7 @@ RM_BOTH float rm_graph_share(const struct rm_graph_sample *s, const struct rm_gr
     return degree ? 1.0f / (float)degree : 0.0f;
 }
 
-/* The node whose number stands at own_at; s->nodes: there is none. */
+/* The sample's own node; s->nodes: it has none. */
 RM_BOTH uint32_t rm_graph_own(const struct rm_graph *g, const struct rm_graph_sample *s)
 {
     const uint32_t own = rm_graph_number(g->x[(size_t)s->index * g->width + g->own_at]);
@@ -124,8 +126,8 @@ RM_BOTH void rm_graph_add(float *__restrict__ y, float factor, const float *__re
         y[i] += factor * x[i];
 }
 
-/* y(rows, 2 n): a node's row of x(rows, n), then the mean over the nodes its edges come from, 0
- * without edges. Columns [from, to) of both. */
+/* y(rows, 2 n): a node's row of x(rows, n), then the mean over the sources of its edges, 0 without
+ * edges. Columns [from, to) of both. */
 RM_BOTH void rm_graph_mean(const struct rm_graph *g, const struct rm_graph_sample *s, uint32_t node,
                            const float *x, uint32_t n, uint32_t from, uint32_t to, float *y)
 {
@@ -167,10 +169,10 @@ RM_BOTH void rm_graph_mean_back(const struct rm_graph *g, const struct rm_graph_
 
 /* --- attention ------------------------------------------------------------------------------- */
 
-/* What the forward pass leaves for each row and head: (rows, heads, RM_GRAPH_STATS). */
+/* Numbers that the forward pass stores for the backward pass: (rows, heads, RM_GRAPH_STATS). */
 enum {
     RM_GRAPH_TARGET, /* a row's part of the scores of edges to it */
-    RM_GRAPH_SOURCE, /* and from it */
+    RM_GRAPH_SOURCE, /* a row's part of the scores of edges from it */
     RM_GRAPH_MOST,   /* the largest score of edges to it */
     RM_GRAPH_SHARE,  /* 1 / the sum of exp(score - largest) */
     RM_GRAPH_STATS

@@ -16,9 +16,10 @@ static inline float with_sign_of(float magnitude, float sign)
     return rm_float_of_word(rm_word_of_float(magnitude) | (rm_word_of_float(sign) & INT32_MIN));
 }
 
-/* exp(x) for x <= 0 (and up to 88): 2 ulp. Below -87 it is 0; NaN stays NaN; above 88 (attention
- * asks for keys that a query does not see, and drops what it gets) any number. The series is that
- * of e^r to r^6 on |r| <= ln2/2 with coefficients fitted for least relative error. */
+/* exp(x) for x <= 88, with an error of 2 ulp for x <= 0. Below -87 the result is 0; NaN stays NaN.
+ * Above 88 the result is undefined: attention computes it for keys that a query does not see, and
+ * ignores it. The series is that of e^r to r^6 on |r| <= ln2/2, with coefficients fitted for the
+ * least relative error. */
 static inline float exp_of(float x)
 {
     float clamped = x < -87.0f ? -87.0f : x; /* NaN passes */

@@ -1,6 +1,6 @@
 /* kernels: the loops of the CPU backend, one table for each instruction set. A kernel works on the
- * range that its caller cut; it neither allocates nor uses threads. Row-major, float32, no
- * alignment needed. */
+ * range that its caller passes; it neither allocates nor uses threads. Arrays are row-major float32
+ * and need no alignment. */
 #ifndef RM_LEARNER_BACKEND_KERNELS_H
 #define RM_LEARNER_BACKEND_KERNELS_H
 
@@ -99,7 +99,7 @@ struct rm_kernels {
     void (*signed_root)(const float *x, size_t n, float *y);
     void (*dueling)(const float *in, uint32_t rows, uint32_t actions, uint32_t k, float *q);
     void (*dueling_dx)(const float *dq, uint32_t rows, uint32_t actions, uint32_t k, float *din);
-    /* Groups [group, group + groups) of the sequence, all of them full. */
+    /* Write groups [group, group + groups) of the sequence, RM_RANDOM_GROUP numbers each. */
     void (*normals)(uint64_t key, uint32_t a, uint64_t c, uint32_t group, uint32_t groups,
                     float *out);
     void (*uniforms)(uint64_t key, uint32_t a, uint64_t c, uint32_t group, uint32_t groups,

@@ -60,10 +60,10 @@ struct rm_policy_loss {
     const float *valid;     /* 1: a sample; 0: none, without loss and gradient */
 };
 
-/* A value's error with its part of the loss, and what the other error would be. */
+/* The two errors of a value, and the loss and gradient of the one that counts. */
 struct rm_value_errors {
-    float free, held; /* squares */
-    float loss, slope;
+    float free, held;  /* squared errors of the value and of the clipped value */
+    float loss, slope; /* of the one that counts */
 };
 
 RM_BOTH struct rm_value_errors rm_value_errors(float v, float target, float old, float value_clip,
@@ -87,7 +87,7 @@ RM_BOTH struct rm_value_errors rm_value_errors(float v, float target, float old,
 void rm_policy_loss_add_errors(const struct rm_policy_loss *loss, uint32_t first, uint32_t rows,
                                const float *out, double sums[2]);
 
-/* Which error counts if it is the one with the larger sum; the value's if sums are equal. */
+/* The error with the larger sum; RM_ERROR_FREE if the sums are equal. */
 RM_BOTH enum rm_value_error rm_larger_error(double free, double held)
 {
     return held > free ? RM_ERROR_HELD : RM_ERROR_FREE;

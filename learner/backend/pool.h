@@ -1,6 +1,6 @@
-/* pool: the threads of one backend. A job is a number of tiles; each is run once, by the thread
- * that takes it. A thread takes the same tiles in every job if it can. A tile's result must not
- * depend on the thread.
+/* pool: the threads of one backend. A job is a number of tiles; one thread runs each tile, once.
+ * Each thread runs the same tiles in every job, unless another thread is idle and takes them over.
+ * A tile's result must not depend on the thread.
  *
  * Helpers spin for some microseconds after a job and then sleep, so an idle owner costs nothing.
  * Only the owner's thread may call run; it runs tiles too, and returns when all are done. */

@@ -11,10 +11,10 @@
 
 struct rm_sequence_targets {
     struct rm_batch batch;
-    const float *choose,
-        *value;   /* (trace + tail, B, actions): values that choose a*, values of a* */
-    bool rescale; /* values are rescaled */
-    float *y;     /* (trace, B) */
+    const float *choose; /* (trace + tail, B, actions): values whose argmax is a* */
+    const float *value;  /* (trace + tail, B, actions): values that are bootstrapped from, at a* */
+    bool rescale;        /* both are rescaled by rm_value_rescale() */
+    float *y;            /* (trace, B) */
 };
 
 struct rm_sequence_loss {
@@ -24,7 +24,7 @@ struct rm_sequence_loss {
     float kappa;
     bool rescale;
     double
-        max_share; /* weight of the largest |delta| in a sequence's error; the mean has the rest */
+        max_share; /* a sequence's error is max_share * largest |delta| + (1 - max_share) * mean */
     float *d_q;    /* (trace + tail, B, actions): all entries are written */
     double *partials; /* (3 * B) scratch of a device */
     /* last_loss; now_sums[RM_SUM_OF_Q] is the mean of q(s, action) over valid transitions, not

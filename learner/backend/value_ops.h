@@ -14,12 +14,12 @@ struct rm_value_layout {
     size_t sample, action, quantile;
 };
 
-/* y(batch, quantiles) = ret + discount * value(b, a*, j), a* the argmax over legal actions of the
- * mean over quantiles of `choose`, the first of equals. If discount is 0, y = ret, even if
- * values are not finite. If no action of a row is legal, all count as legal. */
+/* y(batch, quantiles) = ret + discount * value(b, a*, j). a* is the legal action with the largest
+ * mean over quantiles of `choose`, the first of equals. If discount is 0, y = ret, even if values
+ * are not finite. If no action of a row is legal, all count as legal. */
 struct rm_value_targets {
     uint32_t batch;
-    struct rm_value_layout layout; /* of both */
+    struct rm_value_layout layout; /* of choose and value */
     const float *choose;           /* output on s' of the network that chooses a* */
     const float *value;            /* output on s' of the network that values a*; may be the same */
     const uint8_t *mask;           /* (batch, actions) or NULL */
@@ -34,7 +34,7 @@ enum rm_value_loss_kind { RM_LOSS_HUBER = 0, RM_LOSS_QUANTILE_HUBER };
 struct rm_value_loss {
     enum rm_value_loss_kind kind;
     uint32_t batch; /* rows of this call; on a device all */
-    uint32_t of;    /* the loss is a mean over so many rows, these included; 0: over these */
+    uint32_t of;    /* rows of the whole mean, of which this call has some; 0: this call has all */
     struct rm_value_layout layout;
     const float *q;           /* (batch) network output on s, by `layout` */
     const int32_t *action;    /* (batch) */
@@ -56,10 +56,10 @@ struct rm_value_loss {
 
 /* figures->sums of updates that learn from replay, over figures->samples. */
 enum rm_value_sum {
-    RM_SUM_OF_Q = 0,   /* mean over quantiles of q(s, action); SAC: expected value */
-    RM_SUM_OF_ENTROPY, /* SAC alone, and so the next two */
-    RM_SUM_OF_TEMPERATURE,
-    RM_SUM_OF_GAP, /* target entropy - entropy */
+    RM_SUM_OF_Q = 0,       /* mean over quantiles of q(s, action); SAC: expected value */
+    RM_SUM_OF_ENTROPY,     /* only SAC */
+    RM_SUM_OF_TEMPERATURE, /* only SAC */
+    RM_SUM_OF_GAP,         /* only SAC: target entropy - entropy */
 };
 
 struct rm_value_ops {

@@ -1,4 +1,4 @@
-/* parts: the inside of a compiled network. For the files of this room only.
+/* parts: the inside of a compiled network. Only for the files of this room.
  *
  * A network is a list of steps; a step comes after the steps that it reads. A step reads the rows
  * of one step (`from`, RM_FROM_INPUT: the network's input) or of two (`other`). Several steps may
@@ -25,7 +25,7 @@
 
 #include <stdbool.h>
 
-/* The kinds of steps: RM_STEP_NAME, whose functions are rm_name_step. */
+/* The kinds of steps. X(NAME, name) declares RM_STEP_NAME and its functions, rm_name_step. */
 /* clang-format off */
 #define RM_STEPS(X) \
     X(LINEAR, linear) /* y = act(x W^T + b), noisy or not */ \
@@ -36,12 +36,12 @@
     X(NORMALIZE, normalize) /* of inputs, by their running moments */ \
     X(JOIN, join) /* (rows, a) and (rows, b) side by side */ \
     X(HEAD, head) /* the first numbers of each row */ \
-    X(TAIL, tail) /* the last */ \
+    X(TAIL, tail) /* the last numbers of each row */ \
     X(GRU, gru) \
     X(LSTM, lstm) \
     X(TOKENS, tokens) /* from this step on, padding has no rows */ \
     X(SPREAD, spread) /* tokens side by side, zeros for padding */ \
-    X(POSITION, position) /* tokens, each with the row of its place added */ \
+    X(POSITION, position) /* adds the table's row for its place to each token */ \
     X(MEAN_POOL, mean_pool) \
     X(FIRST, first) /* the first token alone */ \
     X(ATTENTION, attention) \
@@ -65,7 +65,7 @@ enum rm_step_kind { RM_STEPS(RM_STEP_KIND) RM_STEP_COUNT };
 #undef RM_STEP_KIND
 
 #define RM_NO_OFFSET        SIZE_MAX
-#define RM_FROM_INPUT       UINT32_MAX /* as `from` */
+#define RM_FROM_INPUT       UINT32_MAX /* value of rm_step.from: the network's input */
 #define RM_FROM_NOTHING     (UINT32_MAX - 1)
 #define RM_NET_PRODUCTS_MAX 4
 #define RM_KEPT_MAX         12
@@ -76,9 +76,9 @@ enum rm_step_kind { RM_STEPS(RM_STEP_KIND) RM_STEP_COUNT };
  * padding have rows (see spans.c), one after another. */
 struct rm_row_form {
     uint32_t features;
-    uint32_t tokens; /* 1: a plain vector or an image */
-    uint32_t padded; /* 0: no; else tokens that are padding, by this set (rm_net.sets, from 1), have
-                        no rows */
+    uint32_t tokens;  /* 1: a plain vector or an image */
+    uint32_t padded;  /* 0: every token has a row; n: tokens that are padding by rm_net.sets[n - 1]
+                         have none */
     uint32_t queries; /* so many last rows of a state are queries (history.h); 0: not a history */
     uint32_t channels, height, width; /* features = their product; 0: not an image */
     bool per_quantile;
@@ -88,34 +88,35 @@ struct rm_row_form {
 struct rm_net_product {
     uint32_t in, out;
     bool noisy;
-    double gain;                     /* of its initial weights */
-    size_t weight, bias;             /* floats into the arena */
-    size_t sigma_weight, sigma_bias; /* RM_NO_OFFSET unless noisy */
-    size_t noise;                    /* floats into a draw of noise */
+    double gain;                     /* factor of the initial weights */
+    size_t weight, bias;             /* offsets in the arena, in floats */
+    size_t sigma_weight, sigma_bias; /* the same; RM_NO_OFFSET unless noisy */
+    size_t noise;                    /* offset in a draw of noise, in floats */
 };
 
 struct rm_step {
     enum rm_step_kind kind;
-    struct rm_layer_config layer; /* as configured; zeros in steps without a layer */
-    uint32_t number;              /* of its layer; RM_LAYERS_MAX more among the value's own, twice
-                                     that among those of inputs */
-    uint32_t from, other;         /* indices of steps; other: RM_FROM_NOTHING if it reads one */
+    struct rm_layer_config layer; /* as configured; zeros if the step has no layer */
+    uint32_t number;              /* index of the layer in its list; plus RM_LAYERS_MAX in the
+                                     value's own list, plus 2 RM_LAYERS_MAX in those of inputs */
+    uint32_t from, other;         /* indices of the steps that it reads; other: RM_FROM_NOTHING if
+                                     it reads only one */
     struct rm_row_form in, out;   /* `in`: the form of the rows of `from` */
     enum rm_activation act;       /* applied to its result */
-    bool value;                   /* not needed to act */
-    bool trains;                  /* has trained parameters, or follows a step that has some */
+    bool value;                   /* only the state value needs this step: acting leaves it out */
+    bool trains;                  /* it has trained parameters, or depends on a step that has */
     uint32_t product_count;
     struct rm_net_product product[RM_NET_PRODUCTS_MAX];
-    size_t weight, bias; /* further parameters: floats into the arena, RM_NO_OFFSET if none */
-    uint32_t state;      /* recurrent: floats into a lane's row of states */
-    int32_t lowest;      /* embedding: the number of its first row */
-    uint32_t edges_at, edges_most, own_at; /* of a graph: as in struct rm_graph */
+    size_t weight, bias; /* offsets of other parameters in the arena; RM_NO_OFFSET: none */
+    uint32_t state;      /* recurrent: offset in a lane's row of states, in floats */
+    int32_t lowest;      /* embedding: the code of the table's first row */
+    uint32_t edges_at, edges_most, own_at; /* graph layers: as in struct rm_graph */
 };
 
-/* Layers of three lists, of which those of inputs are up to three steps; for each input HEAD, TAIL,
- * TOKENS, SPREAD and JOIN; and the rest. */
+/* Maximum number of steps: one for each layer of `layers` and `value_layers`, three for each layer
+ * of inputs; HEAD, TAIL, TOKENS, SPREAD and JOIN for each input; and four for heads. */
 #define RM_STEPS_MAX (5 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
-/* Tokens of each input, and of all. */
+/* One set of tokens for each input, and one for all inputs together. */
 #define RM_TOKEN_SETS_MAX (RM_INPUTS_MAX + 1)
 #define RM_TENSORS_MAX    ((3 * (RM_LAYERS_MAX + 2) + 4) * 8)
 
@@ -124,15 +125,16 @@ struct rm_net {
     struct rm_net_shape shape;
     uint32_t step_count;
     struct rm_step steps[RM_STEPS_MAX];
-    uint32_t act_result, value_result, result; /* steps that make logits or values, the state value
-                                                  (RM_FROM_NOTHING: none), and all */
-    uint32_t prefix; /* number of steps before quantiles multiply the rows; 0: no quantiles */
+    uint32_t act_result;   /* the step that makes logits or action values */
+    uint32_t value_result; /* the step that makes the state value; RM_FROM_NOTHING: none */
+    uint32_t result;       /* the step that makes the network's whole output */
+    uint32_t prefix;       /* steps before quantiles multiply the rows; 0: no quantiles */
     size_t param_count, act_count, noise_count;
     uint32_t outputs, act_outputs;
-    uint32_t act_state, value_state; /* floats per lane */
-    size_t input_mean, input_scale;  /* RM_NO_OFFSET: inputs are not normalised */
+    uint32_t act_state, value_state; /* recurrent state of a lane, in floats */
+    size_t input_mean, input_scale;  /* offsets in the arena; RM_NO_OFFSET: not normalised */
     bool uses_quantiles, takes_codes;
-    uint32_t set_count; /* 0: padding has rows */
+    uint32_t set_count; /* of sets[]; 0: padding has rows */
     struct rm_token_set sets[RM_TOKEN_SETS_MAX];
     size_t tensor_count;
     struct rm_net_tensor tensors[RM_TENSORS_MAX];
@@ -148,19 +150,19 @@ struct rm_net_place { /* position of the compiler: the rows that the next step r
 struct rm_compiler {
     struct rm_net *net;
     struct rm_net_observation now; /* the observation that the current layers read */
-    const char *input;             /* its name, NULL: the layers are not those of an input */
+    const char *input;             /* name of that input; NULL: not the layers of an input */
     bool codes;                    /* the current layers begin with an embedding */
-    uint32_t first_number;         /* rm_step.number of the list's first layer */
+    uint32_t first_number;         /* rm_step.number of the first layer of `layers` */
     struct rm_error *error;
     struct rm_net_place place;
-    const struct rm_layer_config *layers; /* the list being compiled */
-    uint32_t layer_count;
-    uint32_t layer;                            /* of them; layer_count = the head */
-    bool value;                                /* the value's own layers or head */
-    struct rm_net_place before[RM_LAYERS_MAX]; /* the input of each layer of the list */
-    bool acted;                                /* the action is one of the inputs */
-    bool kept[RM_LAYERS_MAX + 1]; /* another step reads this layer's input too, so no activation may
-                                     be fused into the step that makes it */
+    const struct rm_layer_config *layers; /* the list that is compiled */
+    uint32_t layer_count;                 /* of `layers` */
+    uint32_t layer;                       /* index of the current layer; layer_count: the head */
+    bool value;                           /* `layers` are the value's own, or the head is */
+    struct rm_net_place before[RM_LAYERS_MAX]; /* the input of each layer */
+    bool acted;                                /* the network reads the action, too */
+    bool kept[RM_LAYERS_MAX + 1]; /* another step also reads this layer's input, so no activation
+                                     may be fused into the step that makes it */
 };
 
 typedef int (*rm_compile_fn)(struct rm_compiler *c, const struct rm_layer_config *layer);
@@ -185,11 +187,12 @@ void rm_compile_state(struct rm_compiler *c, struct rm_step *s, uint32_t floats)
 bool rm_compile_reads_input(const struct rm_compiler *c);
 /* Does a step, or one that it depends on, have trained parameters? */
 bool rm_compile_trains(const struct rm_net *net, uint32_t step);
-/* The layers of a list. */
+/* Compiles a list of layers. */
 int rm_compile_layers(struct rm_compiler *c, const struct rm_layer_config *layers, uint32_t count);
 bool rm_compile_looks_across(const struct rm_layer_config *layers, uint32_t count);
 bool rm_compile_ends_in_pointer(const struct rm_network_config *config);
-/* The form of an observation's rows in the input; its set of tokens. */
+/* rm_compile_form(): the form of an observation's rows in the input. rm_compile_set(): its set of
+ * tokens. */
 struct rm_row_form rm_compile_form(const struct rm_net_observation *of);
 struct rm_token_set rm_compile_set(const struct rm_compiler *c, const struct rm_net_observation *of,
                                    uint32_t tokens);
@@ -213,24 +216,25 @@ struct rm_net_product_buffers {
     float *noisy_b;
     float *noisy_packed;
     float *packed_dx; /* training: effective weights as pack_dx() leaves them; NULL: not needed */
-    float *eps_w, *eps_b;               /* factorised noise, expanded */
-    const float *now_packed, *now_bias; /* of the current pass */
-    bool fresh;                         /* `packed` has the current parameters */
-    bool fresh_dx;                      /* `packed_dx` has the current parameters and noise */
-    bool last_noisy;                    /* the last forward pass used noise */
-    const float *last_eps_w, *last_eps_b;
-    struct rm_image_rows images; /* its input is compact; batch is not set. channels 0: it is not */
+    float *eps_w, *eps_b;                 /* factorised noise, expanded */
+    const float *now_packed, *now_bias;   /* of the current pass */
+    bool fresh;                           /* `packed` has the current parameters */
+    bool fresh_dx;                        /* `packed_dx` has the current parameters and noise */
+    bool last_noisy;                      /* the last forward pass used noise */
+    const float *last_eps_w, *last_eps_b; /* that noise */
+    struct rm_image_rows images; /* form of a compact input, without `batch`; channels 0: the input
+                                    is not compact */
 };
 
 /* Buffers of one step. Those that a step does not need are NULL. */
 struct rm_step_buffers {
-    float *y;                 /* its result */
-    float *dy;                /* training: gradient of its result */
+    float *y;                 /* the step's result */
+    float *dy;                /* training: gradient of that result */
     bool whole;               /* y has the rows of all states, not only those of one group */
     bool compact;             /* a device's y and dy are compact images (backend.h) */
     float *pre;               /* training: the argument of an activation whose gradient needs it */
-    float *kept[RM_KEPT_MAX]; /* for the kind of step: see its file */
-    bool fresh; /* members of kept[] that depend on parameters alone have the current ones */
+    float *kept[RM_KEPT_MAX]; /* buffers that the kind of step defines in its file */
+    bool fresh; /* the members of kept[] that depend on parameters alone are up to date */
     struct rm_net_product_buffers product[RM_NET_PRODUCTS_MAX];
 };
 
@@ -240,23 +244,24 @@ struct rm_net_workspace {
     uint32_t max_batch, max_quantiles;
     enum rm_net_use use;
     bool training;
-    bool watched, looked, odd; /* rm_net_watch(); since the last question: rm_net_learn() looked,
-                                  and found a number that is not finite */
-    uint32_t result;           /* the step whose result is returned */
+    bool watched;    /* rm_net_watch(): rm_net_learn() checks that results are finite */
+    bool looked;     /* since the last question rm_net_learn() has checked */
+    bool odd;        /* since the last question it has found a number that is not finite */
+    uint32_t result; /* the step whose result is returned */
     bool needed[RM_STEPS_MAX];
     struct rm_step_buffers steps[RM_STEPS_MAX];
     float *gathered;   /* (max_batch, inputs): rows picked by an index */
-    float *scratch[2]; /* training: gradients (of from, of other) to be added to an existing
-                          gradient */
-    float *d_out;      /* training: of rm_net_learn */
+    float *scratch[2]; /* training: gradients of the rows of `from` and `other`, if another step's
+                          gradient of these rows is there already: they are added to it */
+    float *d_out;      /* training: the gradient that the loss of rm_net_learn() writes */
     const float *x;    /* the rows that the last forward read */
     struct rm_net_tiles *tiles; /* NULL: the network does not use tiles */
-    bool in_chunks;             /* RM_NET_LEARN: max_batch is a chunk's */
-    float *chunk_grads;         /* of a chunk after the first */
-    uint32_t *chunk_index;      /* rows of a chunk that was filled up */
-    /* If padding has no rows: in each set of tokens state i has rows spans[i] to spans[i + 1], and
-     * row r is token slots[r] of its state. (max_batch + 1), (max_batch * its tokens); a device's
-     * there. */
+    bool in_chunks;             /* RM_NET_LEARN: batches are cut into chunks of max_batch rows */
+    float *chunk_grads;         /* gradients of a chunk after the first */
+    uint32_t *chunk_index;      /* rows of an incomplete chunk, filled up */
+    /* If padding has no rows: in each set of tokens state i has the rows spans[i] to spans[i + 1],
+     * and row r is token slots[r] of its state. spans (max_batch + 1), slots (max_batch * tokens of
+     * the set); on a device, in its memory. */
     uint32_t *spans[RM_TOKEN_SETS_MAX], *slots[RM_TOKEN_SETS_MAX];
     float **owned; /* every allocation */
     size_t owned_count, floats;
@@ -278,30 +283,31 @@ struct rm_rows {
     struct rm_step_buffers *own;
     const float *x, *other; /* the step's input; int32 codes if the network takes them */
     float *y;
-    float *dy; /* backward: may be overwritten, but not by the step that makes the network's result:
-                  there it is the caller's */
+    float *dy; /* backward: a step may overwrite it, except the step that makes the network's
+    result, whose dy belongs to the caller */
     float *dx, *d_other; /* backward: overwritten */
 };
 
 struct rm_step_ops {
     const char *name;
     /* The functions of a kind of step. A member may be NULL if the kind does not need it. */
-    bool by_row;  /* rows depend neither on each other nor on their position in the batch, and only
-                     rm_workspace_want() keeps buffers: fit for tiles.h */
-    bool by_lane; /* the same for lanes; the rows of a lane's steps do depend on each other */
+    bool by_row;  /* tiles.h may use the step: rows depend neither on each other nor on their
+                     position in the batch, and all buffers come from rm_workspace_want() */
+    bool by_lane; /* the same for lanes; rows of one lane may depend on each other */
     bool pre; /* keeps the argument of an activation that needs it (rm_activation_reads_input) */
-    /* Allocates kept[] by rm_workspace_want(). False: no memory. */
+    /* Allocates kept[] by rm_workspace_want(). Returns false if there is no memory. */
     bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);
     /* Called before the rows, once per forward pass: computes what depends on parameters and noise
      * alone. Products are ready by then. */
     void (*prepare)(const struct rm_pass *p, const struct rm_step *s, struct rm_step_buffers *b);
     void (*forward)(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows);
-    /* All rows at once. Overwrites the gradients of the step's parameters. */
+    /* Processes all rows at once, and overwrites the gradients of the step's parameters. */
     void (*backward)(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows);
     /* Initialises parameters that no product has. */
     void (*init)(const struct rm_net *net, const struct rm_step *s, float *params,
                  struct rm_rng *rng);
-    /* Operations for the rows of one state (and quantile), besides those of products. */
+    /* Returns the operations for the rows of one state (and quantile), without those of products.
+     */
     double (*flops)(const struct rm_step *s);
 };
 
@@ -309,10 +315,9 @@ struct rm_step_ops {
 extern const struct rm_step_ops *const rm_step_ops[RM_STEP_COUNT];
 extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
 
-/* Is the workspace's memory on a device? Then all rows go through a step at once. If padding has no
- * rows, buffers have room for every token, because only the device knows the number of rows. The
- * rows after the last one are zeros, also in gradients, so they add nothing to the gradients of
- * weights. */
+/* Is the workspace's memory on a device? Then a step processes all rows at once. If padding has no
+ * rows, buffers have room for every token, because only the device knows the number of rows. Unused
+ * rows at the end are zeros, also in gradients, so they add nothing to the gradients of weights. */
 static inline bool rm_on_device(const struct rm_net_workspace *w)
 {
     return w->backend->device != NULL;
@@ -391,9 +396,9 @@ struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_st
 /* look.c: whether the input and all results of the last forward pass are finite. */
 bool rm_net_results_finite(const struct rm_net_workspace *w, const struct rm_net_input *input);
 
-/* learn.c: rows of a chunk: enough that reading weights and gradients costs little, and few enough
- * for small buffers. An incomplete chunk is filled up to a multiple of RM_CHUNK_STEP with its last
- * row, whose gradients are zero, because the backend has kernels for few numbers of rows. */
+/* learn.c: rows of a chunk. Many rows make reading weights and gradients cheap, few rows keep
+ * buffers small. An incomplete chunk is filled up to a multiple of RM_CHUNK_STEP with copies of its
+ * last row, whose gradients are zero, because the backend has kernels for few numbers of rows. */
 #define RM_CHUNK_ROWS 512u
 #define RM_CHUNK_STEP 64u
 bool rm_net_fits_chunks(const struct rm_net *net);
@@ -401,7 +406,8 @@ bool rm_net_fits_chunks(const struct rm_net *net);
 /* Minimum number of rows for which a forward pass is cut into tiles for several threads. */
 #define RM_TILES_WORTH 64u
 
-/* forward.c: the two parts of rm_net_forward(): weights, then rows. */
+/* forward.c: the two parts of rm_net_forward(). rm_net_ready() prepares weights,
+ * rm_net_forward_ready() computes the rows. */
 void rm_net_ready(struct rm_net_workspace *w, const float *params,
                   const struct rm_net_input *input);
 const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *params,
@@ -419,7 +425,8 @@ static inline size_t rm_workspace_states(const struct rm_net_workspace *w)
                                 : (size_t)w->net->act_state + w->net->value_state;
 }
 
-/* workspace.c. `rows_held`: rows of this form that a kept[] buffer of step s must have. */
+/* workspace.c. rm_workspace_want() allocates *p if it is needed; false: no memory.
+ * rm_workspace_rows_held(): rows of this form that a kept[] buffer of step s must have. */
 bool rm_workspace_want(struct rm_net_workspace *w, bool needed, float **p, size_t floats);
 size_t rm_workspace_rows_held(const struct rm_net_workspace *w, const struct rm_step *s,
                               const struct rm_row_form *form);
@@ -472,7 +479,7 @@ static inline bool rm_activation_reads_input(enum rm_activation act)
     return act == RM_ACT_GELU || act == RM_ACT_SILU;
 }
 
-/* Rows of a group and thread: with 250 features, the rows and the weights fit a cache of 1 MB. */
+/* Rows of a group for each thread: with 250 features, rows and weights fit into a cache of 1 MB. */
 #define RM_GROUP_ROWS 128u
 
 /* Number of states that a forward pass processes at a time if there are many rows; at most the

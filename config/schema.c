@@ -222,10 +222,11 @@ const struct rm_key rm_keys[] = {
     U32("sample.period", SAME, sample.period, 1, 4096, 40, "steps",
         "R2D2: steps between the starts of two sequences of a lane."),
     TEXT("sample.from", SAME, sample.from, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
-         "Folder of a recording (`record.directory`) to learn from: all of its rows are the "
-         "replay, and there are no actors. A step of the run is then an update: `run.steps`, "
-         "`evaluation.interval` and all else in steps count updates. For dqn, qr-dqn, iqn, sac and "
-         "clone, "
+         "Folder of a recording (`record.directory`) to learn from, or a pattern such as "
+         "`../runs/darkroom-sweep.*/latest/recording` for several, in the order of their names: "
+         "all of their rows are the replay, and there are no actors. A step of the run is then an "
+         "update: `run.steps`, `evaluation.interval` and all else in steps count updates. For dqn, "
+         "qr-dqn, iqn, sac and clone, "
          "of the same world, with the same observations and actions. Empty: none. A relative path "
          "starts at the experiment's file."),
 

@@ -7,14 +7,51 @@
 #include "learner/recorded_rows.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xxhash.h>
 
 #define ROWS_MAX (UINT64_C(1) << 30) /* of a ring */
+
+/* --- which recordings? ------------------------------------------------------------------------ */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int rm_offline_find(struct rm_offline_folders *found, const char *from, struct rm_error *error)
+{
+    memset(found, 0, sizeof *found);
+    if (access(from, F_OK) == 0 || !strpbrk(from, "*?[")) {
+        found->count = 1;
+        found->only = from;
+        return 0;
+    }
+    const int rc = glob(from, GLOB_NOSORT, NULL, &found->paths);
+    if (rc != 0)
+        return rc == GLOB_NOMATCH
+                   ? rm_fail(error, -ENOENT, "sample.from: no folder matches %s", from)
+                   : rm_fail(error, -EIO, "sample.from: %s cannot be searched", from);
+    found->count = found->paths.gl_pathc;
+    qsort(found->paths.gl_pathv, found->count, sizeof *found->paths.gl_pathv, by_bytes);
+    return 0;
+}
+
+const char *rm_offline_folder(const struct rm_offline_folders *found, size_t number)
+{
+    return found->only ? found->only : found->paths.gl_pathv[number];
+}
+
+void rm_offline_forget(struct rm_offline_folders *found)
+{
+    globfree(&found->paths);
+}
 
 /* --- does it fit? ----------------------------------------------------------------------------- */
 
@@ -71,22 +108,30 @@ static int check_columns(const struct rm_recording_stream *stream,
     return 0;
 }
 
+int rm_offline_experiment(const struct rm_recording *r, struct rm_experiment **experiment,
+                          struct rm_error *error)
+{
+    struct rm_experiment *made = *experiment = malloc(sizeof *made);
+    char *text = rm_json_text(json_object_get(r->about, "experiment"), false);
+    const int rc = made && text
+                       ? rm_config_parse(made, "its experiment", text, strlen(text), NULL, 0, error)
+                       : rm_fail(error, -ENOMEM, "no memory for its experiment");
+    free(text);
+    return rc;
+}
+
 /* Recorded real actions are draws before they were bounded. */
 static int check_bound(const struct rm_recording *r, const struct rm_experiment *e,
                        struct rm_error *error)
 {
-    struct rm_experiment *made = malloc(sizeof *made);
-    char *text = rm_json_text(json_object_get(r->about, "experiment"), false);
-    int rc = made && text
-                 ? rm_config_parse(made, "its experiment", text, strlen(text), NULL, 0, error)
-                 : rm_fail(error, -ENOMEM, "no memory for its experiment");
+    struct rm_experiment *made;
+    int rc = rm_offline_experiment(r, &made, error);
     if (rc == 0 && rm_bounds_by_tanh(made) != rm_bounds_by_tanh(e))
         rc =
             rm_fail(error, -EINVAL, "its actions were bounded by %s; set algorithm.bound to \"%s\"",
                     rm_bounds_by_tanh(made) ? "tanh" : "clipping",
                     rm_bounds_by_tanh(made) ? "tanh" : "clip");
     free(made);
-    free(text);
     return rc;
 }
 
@@ -123,11 +168,10 @@ static int no_stream(const struct rm_recording *r, const char *policy, struct rm
                    all);
 }
 
-/* Opens the recording and checks what it is of. */
-static int open_recording(struct rm_recording *r, const struct rm_experiment *e,
-                          struct rm_error *error)
+int rm_offline_recording_open(struct rm_recording *r, const char *folder,
+                              const struct rm_experiment *e, struct rm_error *error)
 {
-    int rc = rm_recording_open(r, e->sample.from, error);
+    int rc = rm_recording_open(r, folder, error);
     if (rc < 0)
         return rc;
     if (strcmp(r->world, e->world.name) != 0)
@@ -142,9 +186,9 @@ static int open_recording(struct rm_recording *r, const struct rm_experiment *e,
     return rc;
 }
 
-static int check_policy(const struct rm_recording *r, const struct rm_experiment *e,
-                        const struct rm_policy_plan *plan, const struct rm_env_agent *agent,
-                        uint32_t *count, struct rm_error *error)
+int rm_offline_recording_check(const struct rm_recording *r, const struct rm_experiment *e,
+                               const struct rm_policy_plan *plan, const struct rm_env_agent *agent,
+                               uint32_t *count, struct rm_error *error)
 {
     int rc = 0;
     *count = 0;
@@ -156,26 +200,38 @@ static int check_policy(const struct rm_recording *r, const struct rm_experiment
     return rc == 0 && *count == 0 ? no_stream(r, plan->name, error) : rc;
 }
 
+static int check_recording(const struct rm_experiment *e, const struct rm_plan *plan,
+                           const struct rm_env_spec *spec, const char *folder,
+                           struct rm_error *error)
+{
+    struct rm_recording r;
+    uint32_t count;
+    int rc = rm_offline_recording_open(&r, folder, e, error);
+    const bool open = rc == 0;
+    for (uint32_t p = 0; rc == 0 && p < plan->policies; p++)
+        rc = rm_offline_recording_check(&r, e, &plan->policy[p],
+                                        &spec->agent[plan->policy[p].agent[0]], &count, error);
+    if (open)
+        rm_recording_close(&r);
+    return rc < 0 ? rm_fail_within(error, rc, "sample.from: %s", folder) : 0;
+}
+
 int rm_offline_check(const struct rm_experiment *e, const struct rm_plan *plan,
                      struct rm_error *error)
 {
     struct rm_world_spec world;
-    struct rm_recording r;
-    uint32_t count;
+    struct rm_offline_folders found;
     if (!rm_experiment_is_offline(e))
         return 0;
     int rc = rm_world_spec_open(&world, &e->world, e->seed, error);
     if (rc < 0)
         return rc;
-    rc = open_recording(&r, e, error);
-    const bool open = rc == 0;
-    for (uint32_t p = 0; rc == 0 && p < plan->policies; p++)
-        rc = check_policy(&r, e, &plan->policy[p], &world.spec->agent[plan->policy[p].agent[0]],
-                          &count, error);
-    if (open)
-        rm_recording_close(&r);
+    rc = rm_offline_find(&found, e->sample.from, error);
+    for (size_t i = 0; rc == 0 && i < found.count; i++)
+        rc = check_recording(e, plan, world.spec, rm_offline_folder(&found, i), error);
+    rm_offline_forget(&found);
     rm_world_spec_close(&world);
-    return rc < 0 ? rm_fail_within(error, rc, "sample.from: %s", e->sample.from) : 0;
+    return rc;
 }
 
 /* --- its rows --------------------------------------------------------------------------------- */
@@ -208,24 +264,33 @@ static void put_row(struct loading *l, void *const columns[],
     rm_ring_commit(l->ring);
 }
 
+int rm_offline_read(struct rm_recording *r, const struct rm_recording_span *span,
+                    void *columns[RM_RECORDING_COLUMNS], struct rm_error *error)
+{
+    char place[RM_PATH_TEXT_MAX + 64];
+    const int rc = rm_recording_read(r, span->chunk, columns, error);
+    const struct rm_recording_chunk *chunk = &r->chunk[span->chunk];
+    if (rc < 0 || chunk->entries == chunk->rows)
+        return rc;
+    for (uint32_t c = 0; c < r->stream[chunk->stream].columns; c++)
+        free(columns[c]);
+    return rm_fail(error, -EBADMSG, "%s is damaged: %u entries of %u rows",
+                   rm_recording_place(r, span->chunk, place, sizeof place), chunk->entries,
+                   chunk->rows);
+}
+
 static int load_span(struct loading *l, const struct rm_recording_span *span,
                      struct rm_error *error)
 {
     void *columns[RM_RECORDING_COLUMNS];
-    char place[RM_PATH_TEXT_MAX + 64];
-    int rc = rm_recording_read(l->recording, span->chunk, columns, error);
+    const int rc = rm_offline_read(l->recording, span, columns, error);
     if (rc < 0)
         return rc;
-    const struct rm_recording_chunk *chunk = &l->recording->chunk[span->chunk];
-    if (chunk->entries != chunk->rows)
-        rc = rm_fail(error, -EBADMSG, "%s is damaged: %u entries of %u rows",
-                     rm_recording_place(l->recording, span->chunk, place, sizeof place),
-                     chunk->entries, chunk->rows);
-    for (uint32_t i = 0; rc == 0 && i < span->rows; i++)
-        put_row(l, columns, chunk, span->skip + i);
+    for (uint32_t i = 0; i < span->rows; i++)
+        put_row(l, columns, &l->recording->chunk[span->chunk], span->skip + i);
     for (uint32_t c = 0; c < l->stream->columns; c++)
         free(columns[c]);
-    return rc;
+    return 0;
 }
 
 static int make_ring(struct rm_ring *ring, const struct rm_recording_stream *stream,
@@ -272,63 +337,75 @@ static int load_stream(struct rm_offline *o, struct rm_recording *r, uint32_t nu
     for (int64_t i = 0; rc == 0 && i < n; i++)
         rc = load_span(&l, &spans[i], error);
     free(spans);
-    *source = (struct rm_sampler_source){
-        .ring = l.ring, .first_world = o->lanes / plan->agents, .worlds = stream->worlds};
+    *source = (struct rm_sampler_source){.first_world = o->lanes / plan->agents,
+                                         .worlds = stream->worlds};
     o->count++;
     o->lanes += stream->lanes;
     o->rows = rows > o->rows ? rows : o->rows;
     return rc;
 }
 
-static uint64_t hash_of(const struct rm_recording *r)
+uint64_t rm_offline_hash(const struct rm_recording *r, uint64_t hash)
 {
-    uint64_t hash = 0;
     for (uint64_t c = 0; c < r->chunks; c++)
         hash = XXH3_64bits_withSeed(&r->chunk[c].hash, sizeof hash, hash);
     return hash;
 }
 
-static int load(struct rm_offline *o, struct rm_recording *r, const struct rm_experiment *e,
-                const struct rm_plan *plan, uint32_t policy, struct rm_error *error)
+/* Room for the streams of one more recording. */
+static int make_room(struct rm_offline *o, uint32_t count, struct rm_error *error)
 {
-    const struct rm_policy_plan *own = &plan->policy[policy];
-    struct rm_world_spec world;
-    uint32_t count = 0;
-    int rc = rm_world_spec_open(&world, &e->world, e->seed, error);
-    if (rc < 0)
-        return rc;
-    rc = check_policy(r, e, own, &world.spec->agent[own->agent[0]], &count, error);
-    rm_world_spec_close(&world);
-    if (rc < 0)
-        return rc;
-    o->hash = hash_of(r);
-    o->ring = calloc(count, sizeof *o->ring);
-    o->source = calloc(count, sizeof *o->source);
-    if (!o->ring || !o->source)
+    struct rm_ring *rings = realloc(o->ring, (o->count + count) * sizeof *rings);
+    o->ring = rings ? rings : o->ring;
+    struct rm_sampler_source *sources = realloc(o->source, (o->count + count) * sizeof *sources);
+    o->source = sources ? sources : o->source;
+    if (!rings || !sources)
         return rm_fail(error, -ENOMEM, "no memory for %u streams", count);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = o->count; i < o->count + count; i++) {
+        memset(&o->ring[i], 0, sizeof *o->ring);
         o->ring[i].region.fd = -1;
+    }
+    return 0;
+}
+
+static int load(struct rm_offline *o, struct rm_recording *r, const struct rm_experiment *e,
+                const struct rm_policy_plan *plan, uint32_t policy,
+                const struct rm_env_agent *agent, struct rm_error *error)
+{
+    uint32_t count = 0;
+    int rc = rm_offline_recording_check(r, e, plan, agent, &count, error);
+    if (rc == 0)
+        rc = make_room(o, count, error);
+    o->hash = rm_offline_hash(r, o->hash);
     for (uint32_t s = 0; rc == 0 && s < r->streams; s++)
-        if (strcmp(r->stream[s].policy, own->name) == 0)
-            rc = load_stream(o, r, s, own, policy, error);
+        if (strcmp(r->stream[s].policy, plan->name) == 0)
+            rc = load_stream(o, r, s, plan, policy, error);
     return rc;
 }
 
 int rm_offline_open(struct rm_offline *o, const struct rm_experiment *e, const struct rm_plan *plan,
-                    uint32_t policy, struct rm_error *error)
+                    uint32_t policy, const struct rm_env_agent *agent, struct rm_error *error)
 {
+    struct rm_offline_folders found;
     struct rm_recording r;
     memset(o, 0, sizeof *o);
-    int rc = open_recording(&r, e, error);
-    if (rc == 0) {
-        rc = load(o, &r, e, plan, policy, error);
-        rm_recording_close(&r);
+    int rc = rm_offline_find(&found, e->sample.from, error);
+    for (size_t i = 0; rc == 0 && i < found.count; i++) {
+        const char *folder = rm_offline_folder(&found, i);
+        rc = rm_offline_recording_open(&r, folder, e, error);
+        if (rc == 0) {
+            rc = load(o, &r, e, &plan->policy[policy], policy, agent, error);
+            rm_recording_close(&r);
+        }
+        if (rc < 0)
+            rm_fail_within(error, rc, "sample.from: %s", folder);
     }
-    if (rc < 0) {
+    rm_offline_forget(&found);
+    for (uint32_t i = 0; i < o->count; i++) /* they moved as room was made */
+        o->source[i].ring = &o->ring[i];
+    if (rc < 0)
         rm_offline_close(o);
-        return rm_fail_within(error, rc, "sample.from: %s", e->sample.from);
-    }
-    return 0;
+    return rc;
 }
 
 void rm_offline_close(struct rm_offline *o)

@@ -282,7 +282,7 @@ static struct rm_sampler_source *make_sources(const struct replay *r, struct rm_
 static int load_recording(struct replay *r, struct rm_error *error)
 {
     const int rc =
-        rm_offline_open(&r->recorded, r->experiment, &r->session->plan, r->policy, error);
+        rm_offline_open(&r->recorded, r->experiment, &r->session->plan, r->policy, r->agent, error);
     if (rc == 0)
         fprintf(stderr,
                 RM_SEVERITY_NOTICE "learner of %s: learns from %s: %u %s, %" PRIu64

@@ -689,6 +689,9 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
             "of %u lanes of %u bytes",
             plan->name, p->ring->spec.rows, p->ring->spec.lanes, p->ring->spec.obs_bytes, s->stack,
             lanes, plan->obs_bytes);
+    if (plan->shape.history.queries)
+        return rm_fail(error, -ENOTSUP, "policy %s: it is of histories, and is not played",
+                       plan->name);
     int rc = rm_acting_create(&p->acting, s->experiment, plan, s->backend, options->quantiles,
                               s->seed, error);
     if (rc < 0)

@@ -97,17 +97,40 @@ static bool offline_algorithm(experiment_t *e, char *text, size_t bytes)
     if (rm_algorithm_traits(e->algorithm.name)->sequences)
         return SAY(
             "algorithm.name %s learns from recurrent states, which are not recorded; use dqn, "
-            "qr-dqn, iqn, sac or clone",
+            "qr-dqn, iqn, sac, clone or distill",
             rm_algorithm_names[e->algorithm.name]);
     return rollout(e) && SAY("algorithm.name %s learns from rollouts of its own policy, not from a "
-                             "recording; use dqn, qr-dqn, iqn, sac or clone",
+                             "recording; use dqn, qr-dqn, iqn, sac, clone or distill",
                              rm_algorithm_names[e->algorithm.name]);
 }
 
-static bool clone_offline(experiment_t *e, char *text, size_t bytes)
+static bool imitates_offline(experiment_t *e, char *text, size_t bytes)
 {
-    return e->algorithm.name == RM_ALGORITHM_CLONE && !rm_experiment_is_offline(e) &&
-           SAY("clone learns from a recording; name one in sample.from");
+    return (e->algorithm.name == RM_ALGORITHM_CLONE || e->algorithm.name == RM_ALGORITHM_DISTILL) &&
+           !rm_experiment_is_offline(e) &&
+           SAY("%s learns from a recording; name one in sample.from",
+               rm_algorithm_names[e->algorithm.name]);
+}
+
+static bool histories_stack(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_algorithm_traits(e->algorithm.name)->histories && e->sample.frame_stack > 1 &&
+           SAY("%u frames, but a history has each observation once; use 1", e->sample.frame_stack);
+}
+
+static bool histories_steps(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_algorithm_traits(e->algorithm.name)->histories && e->sample.first_steps &&
+           e->sample.first_steps < e->sample.region &&
+           SAY("%" PRIu64 " steps are fewer than one region (sample.region %u)",
+               e->sample.first_steps, e->sample.region);
+}
+
+static bool histories_played(experiment_t *e, char *text, size_t bytes)
+{
+    return rm_algorithm_traits(e->algorithm.name)->histories && e->evaluation.final_episodes &&
+           SAY("%u episodes, but a policy of algorithm.name %s is not played; use 0",
+               e->evaluation.final_episodes, rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool offline_form(experiment_t *e, char *text, size_t bytes)
@@ -170,7 +193,16 @@ static const struct rm_check rows[] = {
     {{"sample.from", "algorithm.name"},
      offline_algorithm,
      "A recording is learned from as replay of transitions."},
-    {{"algorithm.name", "sample.from"}, clone_offline, "clone learns from a recording."},
+    {{"algorithm.name", "sample.from"},
+     imitates_offline,
+     "clone and distill learn from recordings."},
+    {{"sample.frame_stack", "algorithm.name"}, histories_stack, "A history has no stacks."},
+    {{"sample.first_steps", "sample.region", "algorithm.name"},
+     histories_steps,
+     "A history has a whole region."},
+    {{"evaluation.final_episodes", "algorithm.name"},
+     histories_played,
+     "Policies of distill are not played."},
     {{"sample.from", "algorithm.form"},
      offline_form,
      "The sorrel forms draw from a ring that actors fill."},

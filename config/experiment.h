@@ -36,6 +36,7 @@ enum rm_algorithm {
     RM_ALGORITHM_APPO,
     RM_ALGORITHM_VTRACE,
     RM_ALGORITHM_CLONE,
+    RM_ALGORITHM_DISTILL,
     RM_ALGORITHM_COUNT
 };
 enum rm_normalise { RM_NORMALISE_OFF = 0, RM_NORMALISE_MINIBATCH, RM_NORMALISE_BATCH };
@@ -300,7 +301,12 @@ struct rm_experiment {
         uint32_t sequence;           /* R2D2: steps trained on in a sequence */
         uint32_t burn_in;            /* R2D2: steps before them that only warm up the state */
         uint32_t period;             /* R2D2: steps between the starts of sequences */
-        char from[RM_PATH_TEXT_MAX]; /* a recording instead of actors; "": none */
+        char from[RM_PATH_TEXT_MAX]; /* recordings instead of actors; "": none */
+        /* distill */
+        uint32_t region;                    /* steps */
+        uint64_t first_steps;               /* of each lane, 0 = all */
+        char held_out[RM_OPTIONS_TEXT_MAX]; /* lists of values by key, as JSON; "{}": none */
+        uint32_t held_out_lanes;            /* of each recording, 0 = all */
     } sample;
 
     struct {
@@ -361,6 +367,8 @@ struct rm_experiment {
         double target_entropy;       /* of real actions, per number */
         /* real actions */
         enum rm_bound bound;
+        /* distill */
+        double type_weight;
         /* r2d2 */
         bool value_rescale; /* h(x) = sgn(x)(sqrt(|x| + 1) - 1) + eps x */
     } algorithm;

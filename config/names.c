@@ -14,7 +14,7 @@ NAMES(rm_decay_names, RM_DECAY_EXPONENTIAL + 1, "linear", "exponential");
 NAMES(rm_decay_unit_names, RM_DECAY_EPISODES + 1, "steps", "episodes");
 NAMES(rm_tensorboard_tags_names, RM_TENSORBOARD_ALL + 1, "off", "main", "all");
 NAMES(rm_algorithm_names, RM_ALGORITHM_COUNT, "dqn", "qr-dqn", "iqn", "r2d2", "sac", "ppo", "appo",
-      "vtrace", "clone");
+      "vtrace", "clone", "distill");
 NAMES(rm_normalise_names, RM_NORMALISE_BATCH + 1, "off", "minibatch", "batch");
 NAMES(rm_deviation_names, RM_DEVIATION_STATE + 1, "auto", "parameter", "state");
 NAMES(rm_bound_names, RM_BOUND_TANH + 1, "auto", "clip", "tanh");

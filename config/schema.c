@@ -206,7 +206,9 @@ const struct rm_key rm_keys[] = {
         "Transitions kept per policy, over all actors; rounded up to whole rows and powers of "
         "two."),
 
-    U32("sample.batch", SAME, sample.batch, 1, 65536, 64, "transitions", "Transitions per update."),
+    U32("sample.batch", SAME, sample.batch, 1, 65536, 64, "transitions",
+        "Transitions per update. distill: pairs of a history and a region, each with as many "
+        "samples as a region has steps."),
     U32("sample.n_step", SAME, sample.n_step, 1, 64, 1, "steps",
         "Rewards summed before bootstrapping; fewer at the end of an episode."),
     F64("sample.gamma", SAME, sample.gamma, 0, 1, 0.99, "per step", "Discount."),
@@ -226,9 +228,22 @@ const struct rm_key rm_keys[] = {
          "`../runs/darkroom-sweep.*/latest/recording` for several, in the order of their names: "
          "all of their rows are the replay, and there are no actors. A step of the run is then an "
          "update: `run.steps`, `evaluation.interval` and all else in steps count updates. For dqn, "
-         "qr-dqn, iqn, sac and clone, "
+         "qr-dqn, iqn, sac, clone and distill, "
          "of the same world, with the same observations and actions. Empty: none. A relative path "
          "starts at the experiment's file."),
+
+    U32("sample.region", SAME, sample.region, 2, 65535, 80, "steps",
+        "distill: steps of a region. Each history is cut into regions; the samples of one begin "
+        "with all of the region before. Steps after the last whole region are left out."),
+    U64("sample.first_steps", SAME, sample.first_steps, 0, 1e15, 0, "steps",
+        "distill: how many steps of each lane's history are used, the first ones; 0: all."),
+    COMPOUND("sample.held_out", SAME, RM_KEY_OPTIONS, sample.held_out, sample.held_out, "{}",
+             "distill: keys with a list of values each, as in `sweep`: `{\"world.options.goal\": "
+             "[[4, 2], [5, 6]]}`. Nothing is learned from a recording whose experiment has one of "
+             "the values of every key; the loss over these recordings is measured instead."),
+    U32("sample.held_out_lanes", SAME, sample.held_out_lanes, 0, 65536, 0, "lanes",
+        "distill: lanes of each recording held out over which the loss is measured, the first "
+        "ones; 0: all."),
 
     ENUM("priority.kind", SAME, priority.kind, rm_priority_names, RM_PRIORITY_UNIFORM,
          "How transitions are drawn from replay: `uniform`, or `proportional` to their priority "
@@ -277,7 +292,10 @@ const struct rm_key rm_keys[] = {
          "From rollouts: `ppo` (Schulman 2017), `appo` (PPO's clipping over V-trace), `vtrace` "
          "(Espeholt 2018). From a recording alone (`sample.from`): `clone`, which does what was "
          "recorded; its "
-         "network is that of ppo, which can start from its file (`policy.from`)."),
+         "network is that of ppo, which can start from its file (`policy.from`); `distill` "
+         "(Laskin 2022), a network that begins with the layer `history` and learns from the "
+         "histories of many learners to do what a learner does next "
+         "([histories.md](histories.md))."),
     ENUM("algorithm.form", SAME, algorithm.form, rm_form_names, RM_FORM_PAPER,
          "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN as in the treasurehunt programs of "
          "Sorrel, for comparison with them."),
@@ -369,6 +387,9 @@ const struct rm_key rm_keys[] = {
          "the world is given the nearest action within them, the drawn one is learned from; "
          "`tanh`, draws go through tanh (Haarnoja 2018); `auto`: `tanh` for sac, which takes no "
          "other, else `clip`."),
+    F64("algorithm.type_weight", SAME, algorithm.type_weight, 0, 1e6, 0.1, "",
+        "distill: weight of the loss of what follows a step: the next one, or the end of the "
+        "region."),
     BOOL("algorithm.value_rescale", SAME, algorithm.value_rescale, 1,
          "r2d2: values are learned as h(x) = sgn(x)(sqrt(abs(x) + 1) - 1) + 0.001 x."),
 

@@ -16,6 +16,7 @@ struct rm_algorithm_traits {
     bool logp;        /* rows have the log-probability of the action under the policy that acted */
     bool sequences;   /* trains on sequences from stored recurrent states */
     bool devices;     /* one policy can be trained on several GPUs (learner.devices) */
+    bool histories;   /* trains on histories, which its network reads (learner/histories.h) */
     bool quantiles;   /* outputs_per_action = algorithm.quantiles */
 };
 

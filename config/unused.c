@@ -14,7 +14,8 @@
 #define VTRACE    (BIT(APPO) | BIT(VTRACE))
 #define ROLLOUTS  (BIT(PPO) | VTRACE)
 #define CLIPPED   (BIT(PPO) | BIT(APPO))
-#define POLICIES  (ROLLOUTS | BIT(SAC) | BIT(CLONE))
+#define IMITATES  (BIT(CLONE) | BIT(DISTILL))
+#define POLICIES  (ROLLOUTS | BIT(SAC) | IMITATES)
 
 static const struct used {
     const char *path;    /* path of a key, or of a section for all of its keys */
@@ -25,12 +26,16 @@ static const struct used {
     {"evaluation.answer", POLICIES},
     {"epsilon", VALUES},
     {"ring", REPLAY},
-    {"sample.batch", REPLAY | BIT(CLONE)},
+    {"sample.batch", REPLAY | IMITATES},
     {"sample.n_step", REPLAY},
     {"sample.min_fill", REPLAY},
     {"sample.sequence", BIT(R2D2)},
     {"sample.burn_in", BIT(R2D2)},
     {"sample.period", BIT(R2D2)},
+    {"sample.region", BIT(DISTILL)},
+    {"sample.first_steps", BIT(DISTILL)},
+    {"sample.held_out", BIT(DISTILL)},
+    {"sample.held_out_lanes", BIT(DISTILL)},
     {"priority.max_share", BIT(R2D2)},
     {"priority", REPLAY},
     {"rollout.max_policy_lag", BIT(PPO)},
@@ -63,6 +68,7 @@ static const struct used {
     {"algorithm.temperature", BIT(SAC)},
     {"algorithm.tune_temperature", BIT(SAC)},
     {"algorithm.target_entropy_ratio", BIT(SAC)},
+    {"algorithm.type_weight", BIT(DISTILL)},
     {"algorithm.value_rescale", BIT(R2D2)},
     {"network.noise", VALUES},
     {"network.sigma0", VALUES},
@@ -70,7 +76,7 @@ static const struct used {
     {"network.trunk", ROLLOUTS | BIT(CLONE)},
     {"network.value_layers", ROLLOUTS | BIT(CLONE)},
     {"optimizer.clip_apart", ROLLOUTS},
-    {"publish", REPLAY | BIT(CLONE)},
+    {"publish", REPLAY | IMITATES},
     {"learner.feed", BIT(DQN) | QUANTILES},
 };
 

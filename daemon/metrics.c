@@ -66,6 +66,8 @@ static bool is_main(const char *metric, const void *block)
     const struct rm_board_policy *policy = block;
     if (!strcmp(metric, "loss"))
         return RM_PEEK(&policy->updates) > 0;
+    if (!strcmp(metric, "held_out_loss"))
+        return RM_PEEK(&policy->held_out_loss) > 0;
     static const char *const of_rollouts[] = {"policy_loss", "value_loss", "entropy"};
     for (size_t i = 0; i < sizeof of_rollouts / sizeof of_rollouts[0]; i++)
         if (!strcmp(metric, of_rollouts[i]))

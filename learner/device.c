@@ -259,6 +259,8 @@ struct rm_device_request rm_device_request_of(const struct rm_session *session, 
         request.cannot = "a frozen opponent trains nothing";
     else if (e->algorithm.name == RM_ALGORITHM_CLONE)
         request.cannot = "algorithm.name clone learns on the CPU";
+    else if (e->algorithm.name == RM_ALGORITHM_DISTILL)
+        request.cannot = "algorithm.name distill learns on the CPU";
     return request;
 }
 

@@ -128,7 +128,8 @@ static enum rm_turn next_offline(struct rm_pace *pace)
     const uint64_t updates = experiment(pace)->run.steps;
     if (updates && pace->attempts >= updates)
         return RM_TURN_FINISHED;
-    rm_sampler_window_free(pace->sampler);
+    if (pace->sampler)
+        rm_sampler_window_free(pace->sampler);
     return RM_TURN_UPDATE;
 }
 

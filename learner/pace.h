@@ -41,7 +41,8 @@ struct rm_pace {
     uint64_t due;      /* updates */
 };
 
-/* `attempts`: number of batches that predecessors have drawn. */
+/* `attempts`: number of batches that predecessors have drawn. `sampler` may be NULL with a
+ * recording, if another object draws the batches. */
 void rm_pace_start(struct rm_pace *pace, struct rm_session *session, struct rm_sampler *sampler,
                    uint32_t policy, uint64_t attempts);
 

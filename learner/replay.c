@@ -1,5 +1,5 @@
-/* Learning from replay: draws batches from the policy's rings, makes one update with each batch,
- * and publishes weights once per interval. */
+/* Learning from replay: draws batches from the policy's rings, or takes batches of histories that
+ * were prepared, makes one update with each batch, and publishes weights once per interval. */
 #include "config/config.h"
 #include "config/forms.h"
 #include "config/traits.h"
@@ -11,6 +11,7 @@
 #include "learner/method.h"
 #include "learner/offline.h"
 #include "learner/pace.h"
+#include "learner/prepared.h"
 #include "learner/sampler.h"
 #include "shm/atomic.h"
 #include "shm/base/state.h"
@@ -38,8 +39,11 @@ struct replay {
 
     struct rm_trainer *trainer;
     struct rm_guard *guard;
-    struct rm_offline recorded; /* the rows, with a recording */
-    struct rm_sampler *sampler;
+    struct rm_offline recorded;     /* the rows, with a recording */
+    struct rm_sampler *sampler;     /* NULL: batches are prepared */
+    struct rm_histories *histories; /* distill: instead of these rows, and so the next */
+    struct rm_prepared *prepared;
+    uint64_t measured;    /* updates before the latest measurement */
     struct rm_feed *feed; /* NULL: batches are made on the host */
     struct rm_pace pace;
 
@@ -58,6 +62,8 @@ static struct replay *replay_of(struct rm_method *method)
 /* Adds the sampler's new counts to the board. */
 static void count_draws(struct replay *r)
 {
+    if (!r->sampler)
+        return;
     const struct rm_sampler_counts now = rm_sampler_counts(r->sampler);
     struct rm_board_policy *c = r->counters;
     RM_ADD_OWN(&c->samples_torn, now.torn - r->torn_before);
@@ -70,8 +76,10 @@ static void count_draws(struct replay *r)
 
 static void count_samples(struct replay *r)
 {
-    RM_ADD_OWN(&r->counters->samples, r->experiment->sample.batch);
-    RM_POKE(&r->counters->replay_rows, rm_sampler_held(r->sampler));
+    const uint32_t batch = r->experiment->sample.batch;
+    RM_ADD_OWN(&r->counters->samples, r->histories ? batch * r->experiment->sample.region : batch);
+    if (r->sampler)
+        RM_POKE(&r->counters->replay_rows, rm_sampler_held(r->sampler));
     count_draws(r);
 }
 
@@ -89,7 +97,11 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
     if (verdict != RM_GUARD_GOOD)
         return verdict < 0 ? verdict : 0;
     RM_POKE(&c->entropy, result->entropy);
-    if (rm_algorithm_traits(r->experiment->algorithm.name)->value)
+    if (r->histories) {
+        RM_POKE(&c->policy_loss, result->policy_loss);
+        RM_POKE(&c->type_loss, result->type_loss);
+    }
+    if (r->histories || rm_algorithm_traits(r->experiment->algorithm.name)->value)
         return 0; /* clone: there are no others */
     RM_POKE(&c->q_mean, result->q_mean);
     RM_POKE(&c->temperature, result->temperature);
@@ -121,6 +133,8 @@ static double beta(const struct replay *r)
 /* Stores the errors of a trained batch as priorities. */
 static void learned(struct replay *r, const struct rm_batch *batch)
 {
+    if (!r->sampler)
+        return;
     rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
     rm_sampler_learned(r->sampler, batch);
     RM_POKE(&r->counters->priority_max, rm_sampler_largest(r->sampler));
@@ -220,6 +234,10 @@ static int settle(struct replay *r, struct rm_error *error)
 
 static struct rm_batch *next_batch(struct replay *r, int *rc, struct rm_error *error)
 {
+    if (r->prepared) {
+        rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
+        return rm_prepared_batch(r->prepared, r->pace.attempts + 1);
+    }
     if (!r->late)
         return rm_sampler_batch(r->sampler);
     rm_phase_enter(r->clock, RM_PHASE_FORWARD);
@@ -231,6 +249,8 @@ static struct rm_batch *next_batch(struct replay *r, int *rc, struct rm_error *e
 /* Draws on the host, or prepares the device's draw. */
 static bool draw(struct replay *r, struct rm_batch *batch)
 {
+    if (r->prepared)
+        return true;
     if (r->feed)
         rm_feed_copy(r->feed, r->sampler);
     if (batch->turn)
@@ -331,6 +351,33 @@ static int open_feed(struct replay *r, struct rm_backend *backend,
     return rc;
 }
 
+static int open_histories(struct replay *r, struct rm_error *error)
+{
+    const struct rm_experiment *e = r->experiment;
+    struct rm_prepared_spec spec = {
+        .shape = r->plan->shape,
+        .batch = e->sample.batch,
+        .seed = e->seed,
+        .policy = r->policy,
+    };
+    int rc = rm_histories_open(&r->histories, e, &r->session->plan, r->policy, r->agent, error);
+    if (rc)
+        return rc;
+    const struct rm_histories_count own = rm_histories_count(r->histories, RM_HISTORIES_TRAINED),
+                                    out = rm_histories_count(r->histories, RM_HISTORIES_HELD_OUT);
+    fprintf(stderr,
+            RM_SEVERITY_NOTICE "learner of %s: learns from %u %s: %u %s, %" PRIu64
+                               " samples, in %zu KiB; held out %u: %u, %" PRIu64 "\n",
+            r->plan->name, own.recordings, rm_plural(own.recordings, "recording", "recordings"),
+            own.lanes, rm_plural(own.lanes, "history", "histories"), own.pairs * e->sample.region,
+            rm_histories_bytes(r->histories) / 1024, out.recordings, out.lanes,
+            out.pairs * e->sample.region);
+    RM_POKE(&r->counters->replay_rows, own.pairs * e->sample.region);
+    RM_POKE(&r->counters->replay_capacity, own.pairs * e->sample.region);
+    spec.histories = r->histories;
+    return rm_prepared_create(&r->prepared, &spec, error);
+}
+
 static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
@@ -406,6 +453,8 @@ static void replay_destroy(struct rm_method *method)
     rm_trainer_destroy(r->trainer);
     rm_feed_destroy(r->feed);
     rm_sampler_destroy(r->sampler);
+    rm_prepared_destroy(r->prepared);
+    rm_histories_close(r->histories);
     rm_offline_close(&r->recorded);
     free(r);
 }
@@ -444,7 +493,9 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      "one choice; use ppo, appo or vtrace",
                      r->plan->name, r->plan->choices);
     if (!rc)
-        rc = open_sampler(r, spec->backend, error);
+        rc = rm_algorithm_traits(r->experiment->algorithm.name)->histories
+                 ? open_histories(r, error)
+                 : open_sampler(r, spec->backend, error);
     if (!rc)
         rc = open_trainer(r, &trainer, error);
     if (!rc)
@@ -459,9 +510,41 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     r->method.net = rm_trainer_net(r->trainer);
     r->method.params = rm_trainer_params(r->trainer);
     rm_pace_start(&r->pace, r->session, r->sampler, r->policy, spec->updates + spec->attempts);
-    RM_POKE(&r->counters->replay_capacity, rm_sampler_capacity(r->sampler));
+    r->measured = UINT64_MAX;
+    if (r->sampler)
+        RM_POKE(&r->counters->replay_capacity, rm_sampler_capacity(r->sampler));
     *method = &r->method;
     return 0;
+}
+
+/* The losses over the histories held out, every evaluation.interval updates and at the end. */
+static void measure(struct replay *r, bool end)
+{
+    const double interval = RM_PEEK(&r->session->board.run->settings[RM_HOT_EVALUATION_INTERVAL]);
+    const uint64_t all = r->pace.attempts, every = (uint64_t)interval;
+    struct rm_trainer_result sum = {.loss = 0};
+    uint64_t pairs = 0;
+    struct rm_batch *batch;
+    if (!r->prepared || all == r->measured || !(end || (every && all % every == 0)))
+        return;
+    r->measured = all;
+    rm_phase_enter(r->clock, RM_PHASE_FORWARD);
+    while ((batch = rm_prepared_held_out(r->prepared, pairs))) {
+        const struct rm_trainer_result one = rm_trainer_measure(r->trainer, batch);
+        sum.loss += one.loss * batch->size;
+        sum.policy_loss += one.policy_loss * batch->size;
+        pairs += batch->size;
+    }
+    if (!pairs)
+        return;
+    RM_POKE(&r->counters->held_out_loss, sum.loss / (double)pairs);
+    RM_POKE(&r->counters->held_out_policy_loss, sum.policy_loss / (double)pairs);
+    fprintf(stderr,
+            RM_SEVERITY_NOTICE "learner of %s: update %" PRIu64
+                               ": loss %.4f, of actions %.4f, over "
+                               "%" PRIu64 " samples held out\n",
+            r->plan->name, all, sum.loss / (double)pairs, sum.policy_loss / (double)pairs,
+            pairs * r->experiment->sample.region);
 }
 
 /* With a recording. An update is a step of the run, which the first policy counts. No row is to
@@ -490,6 +573,8 @@ static int replay_turn(struct rm_method *method, enum rm_method_turn *did, struc
     enum rm_turn turn = rm_pace_next(&r->pace);
     if (turn == RM_TURN_UPDATE && !update(r, &rc, error))
         turn = rm_pace_too_few(&r->pace);
+    if (!rc)
+        measure(r, turn == RM_TURN_FINISHED);
     if (!rc && r->pace.offline)
         rc = count_steps(r, turn, error);
     if (!rc && turn != RM_TURN_UPDATE && turn != RM_TURN_AGAIN)
@@ -558,14 +643,16 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
     }
     rm_pace_state(&r->pace, s);
     if (r->pace.offline) {
-        uint64_t hash = r->recorded.hash;
+        const uint64_t own = r->histories ? rm_histories_hash(r->histories) : r->recorded.hash;
+        uint64_t hash = own;
         RM_STATE(s, "recording", hash);
-        if (hash != r->recorded.hash)
+        if (hash != own)
             rm_state_fail(s, -EPROTO,
                           "sample.from: %s has other rows than the recording of the checkpoint",
                           r->experiment->sample.from);
     }
-    rm_sampler_state(r->sampler, s);
+    if (r->sampler)
+        rm_sampler_state(r->sampler, s);
     rm_trainer_state(r->trainer, s);
     rm_guard_state(r->guard, s);
 }

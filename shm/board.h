@@ -146,10 +146,11 @@ struct rm_board_policy {
     _Atomic uint64_t lag_min_rollout, lag_max_rollout; /* of the rows of the latest rollout */
     _Atomic double lag_mean_rollout;
     _Atomic double policy_loss, value_loss, entropy, kl, clip_fraction, explained_variance;
-    _Atomic double value_mean, value_deviation;  /* PopArt: mu, sigma */
-    _Atomic double temperature;                  /* sac */
-    _Atomic double priority_max;                 /* proportional replay */
-    _Atomic double reward_scale;                 /* what rewards are divided by */
+    _Atomic double value_mean, value_deviation;                    /* PopArt: mu, sigma */
+    _Atomic double temperature;                                    /* sac */
+    _Atomic double priority_max;                                   /* proportional replay */
+    _Atomic double reward_scale;                                   /* what rewards are divided by */
+    _Atomic double type_loss, held_out_loss, held_out_policy_loss; /* distill */
     _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* of the evaluator: evaluations finished */
     _Atomic uint64_t eval_version;               /* weights version evaluated */
 };

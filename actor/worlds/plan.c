@@ -8,6 +8,7 @@
 #include "config/policy_from.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
+#include "learner/net/history.h"
 #include "learner/net/reals.h"
 #include "learner/net/net.h"
 #include "learner/net/policy_file.h"
@@ -93,6 +94,10 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
     const uint32_t stack = experiment->sample.frame_stack;
     const uint32_t codes = rm_network_codes(&experiment->network, agent);
     const struct rm_env_observation first = rm_features_observation(agent, 0);
+    if (traits->histories)
+        return rm_history_shape(2 * experiment->sample.region + 2, experiment->sample.region,
+                                rm_features_step_count(agent), rm_features_codes(agent),
+                                agent->actions, RM_HISTORY_TYPES);
     struct rm_net_shape shape = {
         .inputs = rm_features_words(agent, codes) * stack,
         .actions = agent->actions,

@@ -12,7 +12,7 @@ static const struct rm_update_ops *const updates[] = {
     [RM_ALGORITHM_DQN] = &rm_dqn_updates,     [RM_ALGORITHM_QR_DQN] = &rm_dqn_updates,
     [RM_ALGORITHM_IQN] = &rm_dqn_updates,     [RM_ALGORITHM_R2D2] = &rm_r2d2_updates,
     [RM_ALGORITHM_SAC] = &rm_sac_updates,     [RM_ALGORITHM_VTRACE] = NULL,
-    [RM_ALGORITHM_CLONE] = &rm_clone_updates,
+    [RM_ALGORITHM_CLONE] = &rm_clone_updates, [RM_ALGORITHM_DISTILL] = &rm_distill_updates,
 };
 static_assert(sizeof updates == RM_ALGORITHM_COUNT * sizeof(void *), "a row per algorithm");
 
@@ -47,6 +47,12 @@ struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              struct rm_phase_clock *clock)
 {
     return trainer->ops->gradient(trainer, batch, number, clock);
+}
+
+struct rm_trainer_result rm_trainer_measure(struct rm_trainer *trainer,
+                                            const struct rm_batch *batch)
+{
+    return trainer->ops->measure(trainer, batch);
 }
 
 bool rm_trainer_is_late(const struct rm_trainer *trainer)

@@ -59,10 +59,11 @@ struct rm_trainer_settings {
 
 struct rm_trainer_result {
     double loss, grad_norm, q_mean;
-    double learning_rate;        /* of this update */
-    double temperature, entropy; /* sac; else 0 */
-    bool skipped;                /* loss or gradient was not finite: nothing was changed */
-    bool late;                   /* the results above are not known yet: a report will have them */
+    double learning_rate;          /* of this update */
+    double temperature, entropy;   /* sac; else 0; entropy: clone, distill too */
+    double policy_loss, type_loss; /* distill */
+    bool skipped;                  /* loss or gradient was not finite: nothing was changed */
+    bool late; /* the results above are not known yet: a report will have them */
 };
 
 /* LATE RESULTS. On a device an update continues after rm_trainer_update() has returned, and up to
@@ -87,6 +88,7 @@ struct rm_trainer_ops {
                                        uint64_t number, struct rm_phase_clock *clock);
     struct rm_trainer_result (*gradient)(struct rm_trainer *trainer, const struct rm_batch *batch,
                                          uint64_t number, struct rm_phase_clock *clock);
+    struct rm_trainer_result (*measure)(struct rm_trainer *trainer, const struct rm_batch *batch);
     /* If results are late; else NULL. */
     struct rm_batch *(*batch)(struct rm_trainer *trainer);
     struct rm_batch *(*learned)(struct rm_trainer *trainer);
@@ -134,6 +136,11 @@ const uint64_t *rm_trainer_made(const struct rm_trainer *trainer);
 struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              const struct rm_batch *batch, uint64_t number,
                                              struct rm_phase_clock *clock);
+
+/* distill, on the CPU: the losses of a batch that is not learned from, without dropout. Changes
+ * nothing. */
+struct rm_trainer_result rm_trainer_measure(struct rm_trainer *trainer,
+                                            const struct rm_batch *batch);
 
 void rm_trainer_set(struct rm_trainer *trainer, const struct rm_trainer_settings *settings);
 

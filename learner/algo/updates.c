@@ -76,6 +76,11 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
     return rc;
 }
 
+static bool has_target(const struct rm_updates *t)
+{
+    return !t->ops->from_rollouts && !t->ops->untargeted;
+}
+
 static int make_networks(struct rm_updates *t, struct rm_error *error)
 {
     const struct rm_net *nets[RM_OPTIMIZER_GROUPS];
@@ -87,7 +92,7 @@ static int make_networks(struct rm_updates *t, struct rm_error *error)
         n->at = t->count;
         n->count = rm_net_param_count(n->net);
         t->count += t->net_count > 1 ? rm_optimizer_room(n->net) : n->count;
-        rc = make_spaces(t, n, !t->ops->from_rollouts && (i > 0 || t->net_count == 1), error);
+        rc = make_spaces(t, n, has_target(t) && (i > 0 || t->net_count == 1), error);
     }
     if (!rc)
         rc = rm_optimizer_create_joint(&t->optimizer, t->backend, t->experiment, nets, t->net_count,
@@ -103,7 +108,7 @@ static int make_parameters(struct rm_updates *t, struct rm_error *error)
     const size_t bytes = t->count * sizeof(float);
     const struct rm_net *acts = t->nets[0].net;
     int rc = rm_updates_alloc(t, &t->params, bytes, error);
-    if (!rc && !t->ops->from_rollouts)
+    if (!rc && has_target(t))
         rc = rm_updates_alloc(t, &t->target, bytes, error);
     if (!rc)
         rc = rm_updates_alloc(t, &t->grads, bytes, error);
@@ -231,12 +236,16 @@ void rm_updates_draw_dropout(struct rm_updates *t, const struct rm_update *u,
 void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
                       const struct rm_net_loss *loss, double samples)
 {
-    struct rm_update_figures *f = t->figures;
     double sums[RM_NET_SUMS];
     t->nets[0].trained_on = *in;
     rm_net_learn(t->nets[0].online, t->params, in, loss, t->grads, sums);
-    if (t->backend->device)
-        return;
+    if (!t->backend->device)
+        rm_updates_set_sums(t, sums, samples);
+}
+
+void rm_updates_set_sums(struct rm_updates *t, const double sums[RM_NET_SUMS], double samples)
+{
+    struct rm_update_figures *f = t->figures;
     f->last_loss = sums[0];
     memcpy(f->now_sums, sums + 1, (RM_NET_SUMS - 1) * sizeof *sums);
     f->now_samples = samples;
@@ -324,6 +333,8 @@ struct rm_trainer_result rm_updates_result(const struct rm_update_figures *f, do
         .q_mean = f->now_sums[RM_SUM_OF_Q] / f->now_samples,
         .entropy = f->now_sums[RM_SUM_OF_ENTROPY] / f->now_samples,
         .temperature = f->now_sums[RM_SUM_OF_TEMPERATURE] / f->now_samples,
+        .policy_loss = f->now_sums[RM_SUM_OF_ACTIONS] / f->now_samples,
+        .type_loss = f->now_sums[RM_SUM_OF_TYPES] / f->now_samples,
         .skipped = !isfinite(f->last_loss) || !isfinite(grad_norm),
     };
 }

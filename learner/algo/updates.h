@@ -38,6 +38,7 @@ struct rm_update_ops {
     bool on_several_devices;
     bool imitates;      /* the loss needs the legal actions of the state that was acted in */
     bool from_rollouts; /* no batches and no target networks (actor_critic.h) */
+    bool untargeted;    /* no target networks */
     uint32_t
         critics; /* value networks beside the policy's; if any, they have the target networks */
 
@@ -53,6 +54,8 @@ struct rm_update_ops {
     void (*put_step)(struct rm_updates *updates, const struct rm_update *update);
     void (*reset)(struct rm_updates *updates);
     double (*flops)(const struct rm_updates *updates); /* of one update */
+    /* The figures of a batch that is not learned from; NULL: there are no such batches. */
+    void (*measure)(struct rm_updates *updates, const struct rm_batch *batch);
 };
 
 #define RM_UPDATES_BUFFERS 32u
@@ -125,6 +128,9 @@ void rm_updates_draw_dropout(struct rm_updates *updates, const struct rm_update 
  * loss is over `samples` samples. */
 void rm_updates_learn(struct rm_updates *updates, const struct rm_net_input *input,
                       const struct rm_net_loss *loss, double samples);
+/* Sets the figures of a pass. */
+void rm_updates_set_sums(struct rm_updates *updates, const double sums[RM_NET_SUMS],
+                         double samples);
 /* Only the backward pass, after the last forward pass of a network; the loss writes the figures. */
 void rm_updates_backward(struct rm_updates *updates, uint32_t net, const struct rm_net_input *input,
                          const float *d_out);
@@ -181,7 +187,8 @@ void rm_updates_guarded(struct rm_updates *updates, struct rm_guard *guard);
 void rm_updates_restored(struct rm_updates *updates);
 void rm_updates_state(struct rm_updates *updates, struct rm_state *state);
 
-extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates, rm_clone_updates;
+extern const struct rm_update_ops rm_dqn_updates, rm_r2d2_updates, rm_sac_updates, rm_clone_updates,
+    rm_distill_updates;
 
 /* The trainer of such updates, for each kind of backend. */
 int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

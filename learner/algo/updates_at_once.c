@@ -44,6 +44,13 @@ static struct rm_trainer_result update(struct rm_trainer *trainer, const struct 
     return result;
 }
 
+static struct rm_trainer_result measure(struct rm_trainer *trainer, const struct rm_batch *batch)
+{
+    struct rm_updates *t = trainer->all[0];
+    t->ops->measure(t, batch);
+    return rm_updates_result(t->figures, 0);
+}
+
 static void destroy(struct rm_trainer *trainer)
 {
     rm_updates_destroy(trainer->all[0]);
@@ -53,6 +60,7 @@ static const struct rm_trainer_ops at_once = {
     .destroy = destroy,
     .update = update,
     .gradient = gradient,
+    .measure = measure,
 };
 
 int rm_updates_at_once_create(struct rm_trainer **trainer, const struct rm_update_ops *ops,

@@ -57,9 +57,11 @@ struct rm_value_loss {
 /* figures->sums of updates that learn from replay, over figures->samples. */
 enum rm_value_sum {
     RM_SUM_OF_Q = 0,       /* mean over quantiles of q(s, action); SAC: expected value */
-    RM_SUM_OF_ENTROPY,     /* only SAC */
+    RM_SUM_OF_ENTROPY,     /* only SAC and distill */
     RM_SUM_OF_TEMPERATURE, /* only SAC */
     RM_SUM_OF_GAP,         /* only SAC: target entropy - entropy */
+    RM_SUM_OF_ACTIONS,     /* only distill: cross-entropy of actions */
+    RM_SUM_OF_TYPES,       /* only distill: cross-entropy of what follows a step */
 };
 
 struct rm_value_ops {

@@ -1,5 +1,6 @@
 #include "learner/net/features.h"
 
+#include <math.h>
 #include <string.h>
 
 /* One row per enum rm_env_dtype: the width of an element, and the loop that converts n elements to
@@ -234,4 +235,61 @@ void rm_features_take(const struct rm_env_agent *agent, uint32_t codes, const ui
                       void *out)
 {
     rm_features_take_stack(agent, codes, &obs, 1, out);
+}
+
+/* --- in histories ----------------------------------------------------------------------------- */
+
+#define CODES_MAX (1u << 24) /* a float has all of these */
+
+/* Values of each element of an observation; 0: they are no whole numbers within bounds. */
+static uint32_t values_of(const struct rm_env_observation *of)
+{
+    const double values = of->high - of->low + 1;
+    return !of->counted && of->dtype != RM_ENV_CODE8 && floor(of->low) == of->low &&
+                   floor(values) == values && values >= 1 && values <= CODES_MAX
+               ? (uint32_t)values
+               : 0;
+}
+
+uint32_t rm_features_codes(const struct rm_env_agent *agent)
+{
+    double codes = 1;
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        codes *= pow(values_of(&of), rm_observation_elements(&of));
+    }
+    return codes <= CODES_MAX ? (uint32_t)codes : 0;
+}
+
+uint32_t rm_features_code(const struct rm_env_agent *agent, const float *floats)
+{
+    uint32_t code = 0;
+    for (uint32_t i = 0; i < rm_features_observations(agent); i++) {
+        const struct rm_env_observation of = rm_features_observation(agent, i);
+        const uint32_t values = values_of(&of);
+        for (uint32_t j = 0; j < rm_observation_elements(&of); j++) {
+            const double digit = *floats++ - of.low;
+            if (!(digit >= 0 && digit < values && floor(digit) == digit))
+                return UINT32_MAX;
+            code = code * values + (uint32_t)digit;
+        }
+    }
+    return code;
+}
+
+uint32_t rm_features_step_count(const struct rm_env_agent *agent)
+{
+    return 2 * rm_features_words(agent, 0) + agent->actions + 1;
+}
+
+void rm_features_step(const struct rm_env_agent *agent, const uint8_t *obs, uint32_t action,
+                      float reward, const uint8_t *next_obs, float *out)
+{
+    rm_features_take(agent, 0, obs, out);
+    out += rm_features_words(agent, 0);
+    memset(out, 0, agent->actions * sizeof *out);
+    out[action] = 1;
+    out += agent->actions;
+    *out = reward;
+    rm_features_take(agent, 0, next_obs, out + 1);
 }

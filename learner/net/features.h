@@ -71,4 +71,20 @@ void rm_features_take(const struct rm_env_agent *agent, uint32_t codes, const ui
 void rm_features_take_stack(const struct rm_env_agent *agent, uint32_t codes,
                             const uint8_t *const *frames, uint32_t stack, void *out);
 
+/* --- in histories (learner/net/history.h) ------------------------------------------------------
+ */
+
+/* An observation as one whole number: its elements, less their lower bound, are the digits, the
+ * first the highest. rm_features_codes(): how many there are, at most 2^24; 0: the elements are no
+ * whole numbers within bounds. rm_features_code(): UINT32_MAX for one that breaks its bounds.
+ * `floats`: as rm_features_take() makes them without codes. */
+uint32_t rm_features_codes(const struct rm_env_agent *agent);
+uint32_t rm_features_code(const struct rm_env_agent *agent, const float *floats);
+
+/* A step of discrete actions as floats: the observation, the action as one 1 among 0s, the reward
+ * and the next observation. */
+uint32_t rm_features_step_count(const struct rm_env_agent *agent);
+void rm_features_step(const struct rm_env_agent *agent, const uint8_t *obs, uint32_t action,
+                      float reward, const uint8_t *next_obs, float *out);
+
 #endif

@@ -101,6 +101,13 @@ static const struct rm_refusal cases[] = {
      {"network.layers: recurrent layers learn from sequences", "dqn"}},
     {WITH("\"algorithm\": {\"name\": \"clone\"}"),
      {"algorithm.name: clone learns from a recording; name one in sample.from"}},
+    {WITH("\"algorithm\": {\"name\": \"distill\"}"),
+     {"algorithm.name: distill learns from a recording; name one in sample.from",
+      "evaluation.final_episodes: 100 episodes, but a policy of algorithm.name distill is not"}},
+    {WITH("\"algorithm\": {\"name\": \"distill\"}, \"sample\": {\"from\": \"r\", \"region\": 9, "
+          "\"first_steps\": 8, \"frame_stack\": 3}"),
+     {"sample.first_steps: 8 steps are fewer than one region (sample.region 9)",
+      "sample.frame_stack: 3 frames, but a history has each observation once; use 1"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"sample\": {\"from\": \"r\"}"),
      {"sample.from: algorithm.name ppo learns from rollouts of its own policy", "dqn, qr-dqn"}},
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"sample\": {\"from\": \"r\"}"),

@@ -174,8 +174,12 @@ static int write_agents(struct report *r, const struct run *run)
     struct rm_plot *plot = calloc(1, sizeof *plot);
     struct rm_curve *curves = calloc(2 * RM_BOARD_AGENTS, sizeof *curves);
     const unsigned agents = run->now.agents < AGENTS_MAX ? run->now.agents : AGENTS_MAX;
-    int rc = plot && curves ? 0 : rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
-    for (unsigned a = 0; rc == 0 && a < agents; a++) {
+    if (!plot || !curves) {
+        free(curves);
+        free(plot);
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
+    }
+    for (unsigned a = 0; a < agents; a++) {
         char column[2 * RM_NAME_MAX];
         struct rm_curve *rewards = &curves[2 * a], *evaluations = rewards + 1;
         snprintf(column, sizeof column, "agent.%s.reward_last", run->now.agent[a].name);
@@ -194,13 +198,11 @@ static int write_agents(struct report *r, const struct run *run)
                 snprintf(s->name, sizeof s->name, "%s", run->now.agent[a].name);
         }
     }
-    if (rc == 0) {
-        plot->title = run->now.name;
-        plot->x_label = "steps per agent";
-        plot->y_label = "reward of an episode; points: evaluations";
-        rc = write_plot(r, plot, "agents");
-    }
-    for (unsigned i = 0; curves && i < 2 * agents; i++)
+    plot->title = run->now.name;
+    plot->x_label = "steps per agent";
+    plot->y_label = "reward of an episode; points: evaluations";
+    const int rc = write_plot(r, plot, "agents");
+    for (unsigned i = 0; i < 2 * agents; i++)
         rm_curve_close(&curves[i]);
     free(curves);
     free(plot);

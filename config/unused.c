@@ -1,5 +1,5 @@
-/* unused: keys that only some algorithms read. A key that contradicts the algorithm is an error
- * (check_learning.c); a key that the algorithm ignores is only reported. */
+/* unused: keys that only some algorithms read, or only runs with actors. A key that contradicts the
+ * algorithm is an error (check_learning.c); a key that the algorithm ignores is only reported. */
 #include "config/schema.h"
 #include "config/findings.h"
 
@@ -88,6 +88,20 @@ static const struct used *row_of(const char *path)
     return NULL;
 }
 
+/* Keys and sections that only actors and their replay read. A run from a recording has none. */
+static const char *const of_actors[] = {
+    "actor.count", "actor.worlds", "actor.random_steps", "actor.random_hold",
+    "epsilon",     "ring",         "sample.min_fill",    "limiter",
+};
+
+static bool is_of_actors(const char *path)
+{
+    for (size_t i = 0; i < sizeof(of_actors) / sizeof(of_actors[0]); i++)
+        if (rm_path_within(path, of_actors[i]))
+            return true;
+    return false;
+}
+
 static void report_unused(const char *path, const struct used *row, enum rm_algorithm algorithm,
                           rm_config_unused_fn each, void *user)
 {
@@ -117,11 +131,15 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         const struct used *row = row_of(key->path);
-        if (!row || row->algorithms >> algorithm & 1 ||
-            !memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
+        if (!memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
                     key->bytes))
             continue;
-        report_unused(key->path, row, algorithm, each, user);
+        if (row && !(row->algorithms >> algorithm & 1))
+            report_unused(key->path, row, algorithm, each, user);
+        else if (rm_experiment_is_offline(experiment) && is_of_actors(key->path))
+            each(user, key->path, "has no effect with sample.from: such a run has no actors");
+        else
+            continue;
         count++;
     }
     free(defaults);

@@ -71,8 +71,7 @@ static int read_run(struct run *run, const struct rm_ctl_arguments *given, const
     if (rc)
         return rc;
     rc = read_settings(run);
-    rm_curve_open(&run->score, run->directory, "score_last", "steps");
-    rm_curve_read(&run->score);
+    rm_curve_read(&run->score, run->directory, "score_last", "steps");
     run->evaluation = number_of(run->status, "evaluation", "mean");
     run->error = number_of(run->status, "evaluation", "stderr");
     return rc;

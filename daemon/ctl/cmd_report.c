@@ -74,10 +74,8 @@ static int read_run(struct run *run, const struct rm_ctl_arguments *given, const
     if (!run->now.name[0]) /* it was killed, and not resumed */
         snprintf(run->now.name, sizeof run->now.name, "%s",
                  json_string_value(json_object_get(run->config, "name")));
-    rm_curve_open(&run->score, run->directory, "score_last", "steps");
-    rm_curve_read(&run->score);
-    rm_curve_open(&run->evaluations, run->directory, "evaluation_score", "evaluation_steps");
-    rm_curve_read(&run->evaluations);
+    rm_curve_read(&run->score, run->directory, "score_last", "steps");
+    rm_curve_read(&run->evaluations, run->directory, "evaluation_score", "evaluation_steps");
     return 0;
 }
 
@@ -183,11 +181,9 @@ static int write_agents(struct report *r, const struct run *run)
         char column[2 * RM_NAME_MAX];
         struct rm_curve *rewards = &curves[2 * a], *evaluations = rewards + 1;
         snprintf(column, sizeof column, "agent.%s.reward_last", run->now.agent[a].name);
-        rm_curve_open(rewards, run->directory, column, "steps");
-        rm_curve_read(rewards);
+        rm_curve_read(rewards, run->directory, column, "steps");
         snprintf(column, sizeof column, "agent.%s.evaluation", run->now.agent[a].name);
-        rm_curve_open(evaluations, run->directory, column, "evaluation_steps");
-        rm_curve_read(evaluations);
+        rm_curve_read(evaluations, run->directory, column, "evaluation_steps");
         for (int i = 0; i < 2; i++) {
             struct rm_plot_series *s = rewards[i].count ? add_curve(plot, &rewards[i]) : NULL;
             if (!s)
@@ -298,8 +294,7 @@ static const struct rm_curve *read_figure(struct figure_plot *p, const struct ru
     char column[3 * RM_NAME_MAX];
     struct rm_curve *curve = &p->curves[p->curve_count++];
     snprintf(column, sizeof column, "agent.%s.%s.%s", agent, kind, figure);
-    rm_curve_open(curve, run->directory, column, steps);
-    rm_curve_read(curve);
+    rm_curve_read(curve, run->directory, column, steps);
     return curve;
 }
 

@@ -543,8 +543,7 @@ static bool draw(const struct sweep *s)
     size_t count = 0;
     for (size_t i = 0; plot && seeds && curve && found && i < s->runs; i++) {
         snprintf(path, sizeof path, "%s/%s/latest", s->directory, s->run[i].name);
-        rm_curve_open(&curve[i], path, "score_last", "steps");
-        rm_curve_read(&curve[i]);
+        rm_curve_read(&curve[i], path, "score_last", "steps");
         struct rm_plot_series *line = curve[i].count ? rm_plot_add(plot) : NULL;
         if (curve[i].count)
             found[count++] = &curve[i];

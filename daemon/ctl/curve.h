@@ -2,26 +2,23 @@
 #ifndef RM_DAEMON_CTL_CURVE_H
 #define RM_DAEMON_CTL_CURVE_H
 
-#include "daemon/ctl/lines.h"
+#include "daemon/ctl/columns.h"
 
 #include <stddef.h>
 
+/* All zero: nothing has been read. */
 struct rm_curve {
-    struct rm_lines rows;
-    size_t column, at_column; /* of the values and of the x axis, counted from 0 */
-    double *values, *at;      /* [count], in the order of rows; rows without both are left out */
-    size_t count, room;
+    struct rm_columns rows;
+    const double *values, *at; /* [count], in the order of rows; rows without both are left out */
+    size_t count;
 };
 
-/* Opens metrics.csv of a run directory. `column` has the values, for example "score_last";
- * `at_column` the x axis, for example "steps". If the file or a column is missing, the curve stays
- * empty. */
-void rm_curve_open(struct rm_curve *curve, const char *directory, const char *column,
+/* Reads the rows that were added since the last call, which had the same arguments. `column` has
+ * the values, for example "score_last"; `at_column` the x axis, for example "steps". If the file or
+ * a column is missing, the curve stays empty. */
+void rm_curve_read(struct rm_curve *curve, const char *directory, const char *column,
                    const char *at_column);
 void rm_curve_close(struct rm_curve *curve);
-
-/* Reads the rows that were added since the last call. */
-void rm_curve_read(struct rm_curve *curve);
 
 /* Divides the values into `cells` parts of equal length and writes the mean of each part to
  * mean[cells]. With fewer values than cells, each value is a cell. Returns the number of cells

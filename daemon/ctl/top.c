@@ -64,9 +64,7 @@ static void refresh_view(struct view *view)
     top->have_now = true;
     rm_snapshot_read(top->now, reply);
     json_decref(reply);
-    if (!top->curve.rows.file)
-        rm_curve_open(&top->curve, top->now->directory, "score_last", "steps");
-    rm_curve_read(&top->curve);
+    rm_curve_read(&top->curve, top->now->directory, "score_last", "steps");
     rm_top_explain(top, view->now_ns);
 }
 

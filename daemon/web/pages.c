@@ -63,9 +63,9 @@ static void write_curve(struct rm_web_run *run, bool whole, FILE *out)
 {
     const char *directory = rm_web_run_directory(run);
     if (directory)
-        rm_history_read(&run->history, directory);
+        rm_history_read(&run->history, RM_HISTORY_RUN, directory);
     if (directory && whole)
-        rm_history_read(&run->losses, directory);
+        rm_history_read(&run->losses, RM_HISTORY_LOSSES, directory);
     fputs("{\"name\":", out);
     write_json(out, json_string(run->name));
     fprintf(out, ",\"rows\":%zu,\"series\":[", run->history.count);

@@ -37,8 +37,8 @@ static void free_run(struct rm_web_run *run)
 {
     forget(run);
     json_decref(run->explained);
-    rm_history_free(&run->history);
-    rm_history_free(&run->losses);
+    rm_columns_free(&run->history);
+    rm_columns_free(&run->losses);
     free(run);
 }
 
@@ -102,8 +102,6 @@ static void add(struct rm_web_runs *runs, const struct rm_found *found)
     snprintf(run->name, sizeof run->name, "%s", found->name);
     for (int n = 2; rm_web_run_find(runs, run->name); n++)
         snprintf(run->name, sizeof run->name, "%.200s~%d", found->name, n);
-    rm_history_init(&run->history, RM_HISTORY_RUN);
-    rm_history_init(&run->losses, RM_HISTORY_LOSSES);
     runs->run[runs->count++] = run;
 }
 

@@ -18,29 +18,37 @@ static void a_curve_grows_with_its_file(void **state)
 {
     char directory[] = "/tmp/rm-curve-XXXXXX", path[64];
     double mean[8];
-    struct rm_curve curve;
+    struct rm_curve curve = {.count = 0};
     (void)state;
     assert_non_null(mkdtemp(directory));
     snprintf(path, sizeof path, "%s/metrics.csv", directory);
-    rm_curve_open(&curve, directory, "score", "steps");
-    assert_null(curve.rows.file);
+    rm_curve_read(&curve, directory, "score", "steps");
+    assert_int_equal(curve.count, 0);
     FILE *file = fopen(path, "w");
     fputs("time,steps,rate,score\n0,10,1,1.5\n1,20,1,\n2,30,1,-2\n3,4", file);
     fflush(file);
-    rm_curve_open(&curve, directory, "rat", "steps"); /* not "rate" */
-    assert_null(curve.rows.file);
-    rm_curve_open(&curve, directory, "score", "steps");
-    rm_curve_read(&curve);
+    rm_curve_read(&curve, directory, "rat", "steps"); /* not "rate" */
+    assert_int_equal(curve.count, 0);
+    rm_curve_close(&curve);
+    rm_curve_read(&curve, directory, "score", "steps");
     assert_int_equal(curve.count, 2); /* one row has no value, and one is not whole */
     assert_true(curve.values[1] == -2 && curve.at[1] == 30);
     fputs("0,1,7\n", file);
     fflush(file);
-    rm_curve_read(&curve);
+    rm_curve_read(&curve, directory, "score", "steps");
     assert_int_equal(curve.count, 3);
     assert_true(curve.values[2] == 7 && curve.at[2] == 40);
     assert_int_equal(rm_curve_means(&curve, mean, 8), 3);
     assert_int_equal(rm_curve_means(&curve, mean, 2), 2);
     assert_true(mean[0] == 1.5 && mean[1] == 2.5);
+    fclose(file);
+    unlink(path); /* another file takes its place */
+    file = fopen(path, "w");
+    fputs("score,steps\n8,5\n,6\n", file);
+    fflush(file);
+    rm_curve_read(&curve, directory, "score", "steps");
+    assert_int_equal(curve.count, 1);
+    assert_true(curve.values[0] == 8 && curve.at[0] == 5);
     rm_curve_close(&curve);
     fclose(file);
     unlink(path);

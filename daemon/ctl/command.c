@@ -156,9 +156,9 @@ static const struct rm_ctl_option explain_options[] = {
      "Only predicts the rate with this setting, or with several together; may be given again.",
      RM_COMPLETE_SETTING, true},
     {"verify", "SECONDS",
-     "With --set: makes the change and takes it back, twice, for so many seconds each, and prints "
-     "the measured rates, too. Keys that can be set while it runs: on the running experiment. "
-     "Others: in short runs from a copy of its newest checkpoint.",
+     "With --set: tries the change twice for so many seconds and prints the measured rates, too: "
+     "on the running experiment if it can change there, or in short runs from its newest "
+     "checkpoint.",
      RM_COMPLETE_NOTHING, false},
     END,
 };

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#define KEYS    64u /* of a block; the last block is filled up to registers of sixteen */
-#define QUERIES 24u /* at a time */
+#define KEYS    RM_ATTENTION_KEYS /* of a block; the last is filled up to registers of sixteen */
+#define QUERIES 24u               /* at a time */
 
 #ifdef __AVX2__
 #define TILE_ROWS 6u
@@ -103,28 +103,34 @@ static uint32_t filled(uint32_t keys)
     return (keys + RM_LANES - 1) / RM_LANES * RM_LANES;
 }
 
+/* Both are trees over sixteen lanes, the same on all levels. */
 static float maximum(const float *x, uint32_t n, float start)
 {
-    float m[RM_LANES], most = start;
+    float m[RM_LANES];
     for (uint32_t i = 0; i < RM_LANES; i++)
-        m[i] = x[i];
+        m[i] = x[i] > start ? x[i] : start;
     for (uint32_t at = RM_LANES; at < n; at += RM_LANES)
         for (uint32_t i = 0; i < RM_LANES; i++)
             m[i] = m[i] > x[at + i] ? m[i] : x[at + i];
-    for (uint32_t i = 0; i < RM_LANES; i++)
-        most = most > m[i] ? most : m[i];
-    return most;
+#pragma GCC unroll 4
+    for (uint32_t half = RM_LANES / 2; half > 0; half /= 2)
+        for (uint32_t i = 0; i < half; i++)
+            m[i] = m[i] > m[i + half] ? m[i] : m[i + half];
+    return m[0];
 }
 
 static float total(const float *x, uint32_t n)
 {
-    float s[RM_LANES] = {0}, sum = 0.0f;
-    for (uint32_t at = 0; at < n; at += RM_LANES)
-        for (uint32_t i = 0; i < RM_LANES; i++)
-            s[i] += x[at + i];
-    for (uint32_t i = 0; i < RM_LANES; i++)
-        sum += s[i];
-    return sum;
+    vec sum[RM_LANES / VEC_FLOATS];
+    for (uint32_t v = 0; v < RM_LANES / VEC_FLOATS; v++)
+        sum[v] = vec_load(x + v * VEC_FLOATS);
+    for (uint32_t at = RM_LANES; at < n; at += RM_LANES)
+        for (uint32_t v = 0; v < RM_LANES / VEC_FLOATS; v++)
+            sum[v] = vec_add(sum[v], vec_load(x + at + v * VEC_FLOATS));
+    for (uint32_t half = RM_LANES / VEC_FLOATS / 2; half > 0; half /= 2)
+        for (uint32_t v = 0; v < half; v++)
+            sum[v] = vec_add(sum[v], sum[v + half]);
+    return vec_sum(sum[0]);
 }
 
 /* Turns one query's scores into weights against its running maximum, and scales its earlier sums
@@ -149,27 +155,32 @@ static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool
 static void drop(const struct rm_attention_head *h, uint32_t query, uint32_t first, float *scores,
                  uint32_t n)
 {
-    const struct rm_attention_dropout *d = h->dropout;
+    const struct rm_dropout *d = h->dropout;
     const uint32_t key = rm_attention_row_key(d, h->sample, h->head, query), below = d->below;
     const float scale = d->scale;
     for (uint32_t j = 0; j < n; j++)
-        scores[j] *= rm_attention_kept(key, first + j, below, scale);
+        scores[j] *= rm_dropout_kept(key, first + j, below, scale);
 }
 
 static float kept_alone(const struct rm_attention_head *h, uint32_t query)
 {
-    const struct rm_attention_dropout *d = h->dropout;
+    const struct rm_dropout *d = h->dropout;
     if (!d->below)
         return 1.0f;
     const uint32_t key = rm_attention_row_key(d, h->sample, h->head, query);
-    return rm_attention_kept(key, query, d->below, d->scale);
+    return rm_dropout_kept(key, query, d->below, d->scale);
 }
 
 static float dot(const float *x, const float *y, uint32_t n)
 {
-    float sum = 0.0f;
-    for (uint32_t i = 0; i < n; i++)
-        sum = RM_FMA(x[i], y[i], sum);
+    _Alignas(64) float lanes[RM_LANES] = {0};
+    uint32_t at = 0;
+    for (; at + RM_LANES <= n; at += RM_LANES)
+        for (uint32_t i = 0; i < RM_LANES; i++)
+            lanes[i] = RM_FMA(x[at + i], y[at + i], lanes[i]);
+    float sum = at ? total(lanes, RM_LANES) : 0.0f;
+    for (; at < n; at++)
+        sum = RM_FMA(x[at], y[at], sum);
     return sum;
 }
 
@@ -237,6 +248,23 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
             o[i] *= share;
         state[0] += rm_log_of(state[1]);
     }
+}
+
+void RM_ISA_NAME(attention_row)(const struct rm_attention_row *a)
+{
+    _Alignas(64) float scores[KEYS];
+    const uint32_t width = a->width;
+    float state[2] = {0.0f, 0.0f};
+    for (uint32_t first = 0; first < a->rows; first += KEYS) {
+        uint32_t keys = a->rows - first < KEYS ? a->rows - first : KEYS, n = filled(keys);
+        product(a->q, width, 1, a->kt + (size_t)first * width, KEYS, 1, width, n, scores, KEYS,
+                false);
+        weigh(scores, n, keys, a->scale, first == 0, state, a->o, width);
+        product(scores, KEYS, 1, a->v + (size_t)first * width, width, 1, keys, width, a->o, width,
+                first > 0);
+    }
+    for (uint32_t i = 0; i < width; i++)
+        a->o[i] /= state[1];
 }
 
 /* Recomputes the weights of one query, and the gradient of its scores: P (dP - <dO, O>), times the

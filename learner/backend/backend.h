@@ -12,6 +12,7 @@
 
 #include "config/compute.h"
 #include "learner/backend/attention.h"
+#include "learner/backend/dropout.h"
 #include "learner/backend/graph.h"
 #include "learner/backend/token_set.h"
 #include "shm/base/error.h"
@@ -239,10 +240,10 @@ struct rm_backend_ops {
     void (*embed_dw)(struct rm_backend *b, const struct rm_embedding *e, const int32_t *codes,
                      const float *dy, float *dtable);
 
-    /* y = x / (1 - rate), or 0 with probability `rate`; whether element first + i is dropped is a
-     * pure function of the coordinates, as in uniforms(). y may be x. */
-    void (*dropout)(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
-                    float rate, size_t first, size_t n, const float *x, float *y);
+    /* y = x / (1 - rate), or 0 with probability `rate`, by dropout.h, of elements first to first +
+     * n: part i has elements i * 2^32 and up. y may be x. */
+    void (*dropout)(struct rm_backend *b, const struct rm_dropout *d, size_t first, size_t n,
+                    const float *x, float *y);
 
     /* y(rows, n): row r is row index[r] of x(.., n), of 32-bit words of any type. */
     void (*gather)(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
@@ -292,6 +293,8 @@ struct rm_backend_ops {
                       float *o, float *stats);
     void (*attention_dx)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                          const float *o, float *stats, const float *d_o, float *d_qkv);
+    /* A row and head against keys and values that are held; NULL in backends of devices. */
+    void (*attention_row)(struct rm_backend *b, const struct rm_attention_row *row);
 
     /* For backends whose host cannot see the padding: computes spans(batch + 1) and slots of
      * x(batch, set->width) for the tokens that are there. NULL on the CPU: see learner/net/spans.c.
@@ -384,7 +387,8 @@ struct rm_backend_ops {
     X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
-    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)
+    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop) \
+    X(attention_row)
 #define RM_DEVICE_OPERATIONS(X) \
     X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
     X(compact_linear_dx) X(compact_linear_dw) X(find_spans)

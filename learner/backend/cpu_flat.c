@@ -167,39 +167,32 @@ void rm_cpu_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint32
 
 struct dropout_work {
     const struct rm_kernels *kernels;
-    uint64_t key, c;
-    uint32_t a;
-    float rate, scale;
+    const struct rm_dropout *d;
     size_t first, n;
     const float *x;
     float *y;
 };
 
-/* Uniforms come in whole groups; of the first and the last group only a part may be needed. */
+/* Of 2^32 numbers each there is a key. */
 static void dropout_chunk(void *work, uint32_t index)
 {
     const struct dropout_work *w = work;
-    struct chunk c = chunk_of(w->n, index);
-    float u[RM_RANDOM_GROUP];
-    for (size_t i = c.at; i < c.at + c.n;) {
-        size_t element = w->first + i, in_group = element % RM_RANDOM_GROUP;
-        size_t n = RM_RANDOM_GROUP - in_group;
-        if (n > c.at + c.n - i)
-            n = c.at + c.n - i;
-        w->kernels->uniforms(w->key, w->a, w->c, (uint32_t)(element / RM_RANDOM_GROUP), 1, u);
-        for (size_t j = 0; j < n; j++)
-            w->y[i + j] = u[in_group + j] < w->rate ? 0.0f : w->x[i + j] * w->scale;
-        i += n;
+    const struct chunk c = chunk_of(w->n, index);
+    for (size_t i = c.at, n; i < c.at + c.n; i += n) {
+        const uint64_t element = w->first + i,
+                       left = ((element >> 32) + 1) * (1ull << 32) - element;
+        n = c.at + c.n - i < left ? c.at + c.n - i : (size_t)left;
+        w->kernels->dropout(rm_dropout_part(w->d, element >> 32), (uint32_t)element, w->d->below,
+                            w->d->scale, w->x + i, n, w->y + i);
     }
 }
 
-void rm_cpu_dropout(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
-                    float rate, size_t first, size_t n, const float *x, float *y)
+void rm_cpu_dropout(struct rm_backend *b, const struct rm_dropout *d, size_t first, size_t n,
+                    const float *x, float *y)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
-    struct dropout_work w = {
-        cpu->kernels, ~key_of(key, stream), c, a, rate, 1.0f / (1.0f - rate), first, n, x, y};
-    rm_cpu_run(cpu, dropout_chunk, &w, chunks(n), 4.0 * (double)n);
+    struct dropout_work w = {cpu->kernels, d, first, n, x, y};
+    rm_cpu_run(cpu, dropout_chunk, &w, chunks(n), (double)n);
 }
 
 /* --- sums ------------------------------------------------------------------------------------ */

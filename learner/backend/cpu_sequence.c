@@ -137,7 +137,7 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
         .scale = 1.0f / sqrtf((float)width),
         .causal = a->causal,
         .queries = a->queries,
-        .sample = sample,
+        .sample = sample + a->before,
         .head = head,
         .dropout = &a->dropout,
         .o_stride = a->units,
@@ -191,6 +191,11 @@ void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, con
 {
     struct heads w = {.a = a, .qkv = qkv, .d_o = d_o, .made = o, .stats = stats, .d_qkv = d_qkv};
     run_heads(b, &w);
+}
+
+void rm_cpu_attention_row(struct rm_backend *b, const struct rm_attention_row *row)
+{
+    rm_cpu_of(b)->kernels->attention_row(row);
 }
 
 /* --- tokens ---------------------------------------------------------------------------------- */

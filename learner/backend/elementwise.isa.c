@@ -1,5 +1,6 @@
 /* Elementwise operations: activations, noisy weights, optimizer. Plain loops, which the compiler
  * vectorises. */
+#include "learner/backend/dropout.h"
 #include "learner/backend/isa_math.h"
 #include "learner/backend/isa_parts.h"
 
@@ -116,6 +117,13 @@ void RM_ISA_NAME(activate_dx)(enum rm_activation act, const float *x, const floa
             dx[i] = dy[i];
     }
 #undef EACH
+}
+
+void RM_ISA_NAME(dropout)(uint32_t part_key, uint32_t at, uint32_t below, float scale,
+                          const float *x, size_t n, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * rm_dropout_kept(part_key, at + (uint32_t)i, below, scale);
 }
 
 void RM_ISA_NAME(noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,

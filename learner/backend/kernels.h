@@ -30,9 +30,9 @@ struct rm_attention_head {
     uint32_t rows, stride, width;
     float scale;
     bool causal;
-    uint32_t queries; /* as in rm_attention */
-    uint32_t sample, head;
-    const struct rm_attention_dropout *dropout;
+    uint32_t queries;      /* as in rm_attention */
+    uint32_t sample, head; /* sample of the batch */
+    const struct rm_dropout *dropout;
     float *o; /* (rows, width), `o_stride` apart */
     uint32_t o_stride;
     float *
@@ -90,6 +90,9 @@ struct rm_kernels {
                              uint32_t q, uint32_t n, float *dx, float *dphi);
     void (*noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,
                           float *w);
+    /* y = x times what dropout keeps of numbers [at, at + n) of a part (dropout.h) */
+    void (*dropout)(uint32_t part_key, uint32_t at, uint32_t below, float scale, const float *x,
+                    size_t n, float *y);
     void (*multiply)(const float *x, const float *y, size_t n, float *z);
     void (*normalize)(const float *x, const float *mean, const float *scale, float bound,
                       size_t rows, uint32_t n, float *y);
@@ -128,6 +131,7 @@ struct rm_kernels {
     void (*add)(const float *x, const float *y, size_t n, float *z);
     void (*attention)(const struct rm_attention_head *head);
     void (*attention_dx)(const struct rm_attention_head *head);
+    void (*attention_row)(const struct rm_attention_row *row);
     /* Mean of rows of n, and its gradient: a scaled row copied to each of `rows`. */
     void (*span_mean)(const float *x, uint32_t rows, uint32_t n, float *y);
     void (*span_mean_dx)(const float *dy, uint32_t rows, uint32_t n, float *dx);
@@ -159,10 +163,10 @@ struct rm_kernels {
 #define RM_KERNELS(X) \
     X(product) X(product_alone) X(bias_act) X(narrow) X(narrow_pack) X(narrow_dx) X(column_sums) \
     X(transpose) X(activate) X(activate_dx) X(layer_norm) X(layer_norm_dx) X(layer_norm_dp) \
-    X(cosines) X(broadcast_mul) X(broadcast_mul_dx) X(noisy_weights) X(multiply) X(normalize) \
+    X(cosines) X(broadcast_mul) X(broadcast_mul_dx) X(noisy_weights) X(dropout) X(multiply) X(normalize) \
     X(noisy_outer) X(signed_root) X(dueling) X(dueling_dx) X(normals) X(uniforms) X(sum_squares) \
     X(sum_squares_diff) X(adam) X(rmsprop) X(combine) X(sum_parts) X(lerp) X(gru) X(gru_dx) \
-    X(lstm) X(lstm_dx) X(add) X(attention) X(attention_dx) X(span_mean) X(span_mean_dx) \
+    X(lstm) X(lstm_dx) X(add) X(attention) X(attention_dx) X(attention_row) X(span_mean) X(span_mean_dx) \
     X(span_dots) X(span_dots_dx) X(relate) X(relate_dw) X(graph_mean) X(graph_mean_dx) \
     X(graph_attention) X(graph_attention_dx)
 /* clang-format on */

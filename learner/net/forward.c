@@ -19,8 +19,7 @@ static const float *made_by(const struct rm_pass *p, uint32_t index)
     return b->whole ? b->y + rm_rows_before(p, form) * form->features : b->y;
 }
 
-/* Runs steps [from, to) for the group's states. */
-static void run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
+void rm_net_run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
 {
     struct rm_net_workspace *w = p->w;
     for (uint32_t i = from; i < to; i++) {
@@ -87,10 +86,10 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
     if (net->set_count)
         rm_spans_find(w, input->batch);
     if (!rows_are_apart(w, input)) {
-        run_steps(&p, 0, net->step_count);
+        rm_net_run_steps(&p, 0, net->step_count);
         return w->steps[w->result].y;
     }
-    run_steps(&p, 0, net->prefix);
+    rm_net_run_steps(&p, 0, net->prefix);
     uint32_t group = rm_on_device(w)
                          ? input->batch
                          : rm_net_group_states(w, net->uses_quantiles ? input->quantiles : 1);
@@ -99,7 +98,7 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
         if (padded)
             p.states = rm_spans_group(w, p.first, input->batch, group);
-        run_steps(&p, net->prefix, net->step_count);
+        rm_net_run_steps(&p, net->prefix, net->step_count);
     }
     return w->steps[w->result].y;
 }

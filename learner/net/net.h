@@ -103,10 +103,10 @@ struct rm_net_input {
     uint32_t quantiles; /* 0 when the net uses none */
     const float
         *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
-    /* Dropout's draws: those of uniforms(dropout_seed, RM_STREAM_DROPOUT, a, dropout_update) with a
-     * the layer's index (among the value's own layers RM_LAYERS_MAX more, among those of inputs
-     * twice that), element row * features + i of what the layer takes. Off when `update` is 0 and
-     * in workspaces for acting. */
+    /* Dropout's draws: those of rm_dropout_of(dropout_seed, RM_STREAM_DROPOUT, a, dropout_update)
+     * with a the layer's index (among the value's own layers RM_LAYERS_MAX more, among those of
+     * inputs twice that), element row * features + i of what the layer takes. Off when `update` is
+     * 0 and in workspaces for acting. */
     uint64_t dropout_seed, dropout_update;
     uint32_t rows_before; /* for dropout alone: rows of the batch that another device has before
                              these */

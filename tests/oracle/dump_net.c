@@ -150,15 +150,15 @@ static void put_kept(struct dump *d, const struct named_net *of)
         if (l->type != RM_LAYER_ATTENTION || l->rate <= 0)
             continue;
         char name[32];
-        const struct rm_attention_dropout drop =
-            rm_attention_dropout_of(DROPOUT_SEED, i, DROPOUT_UPDATE, l->rate);
+        const struct rm_dropout drop =
+            rm_dropout_of(DROPOUT_SEED, RM_STREAM_DROPOUT, i, DROPOUT_UPDATE, l->rate);
         const size_t floats = of->batch * l->heads * n * n;
         float *kept = d->b->ops->alloc(d->b, floats);
         for (size_t k = 0; k < floats; k++) {
             const size_t row = k / n % n, head = k / n / n % l->heads;
             const uint32_t key = rm_attention_row_key(&drop, (uint32_t)(k / n / n / l->heads),
                                                       (uint32_t)head, (uint32_t)row);
-            kept[k] = rm_attention_kept(key, (uint32_t)(k % n), drop.below, drop.scale);
+            kept[k] = rm_dropout_kept(key, (uint32_t)(k % n), drop.below, drop.scale);
         }
         snprintf(name, sizeof name, "kept.%u", i);
         put(d, name, kept, floats);
@@ -166,8 +166,7 @@ static void put_kept(struct dump *d, const struct named_net *of)
     }
 }
 
-/* Uniforms of each dropout layer, as learner/net/net.h says they are. `rows`: at most so many of
- * `width` features. */
+/* What each dropout layer makes of ones. */
 static void put_dropout(struct dump *d, const struct rm_layer_config *layers, uint32_t count,
                         uint32_t base, size_t floats)
 {
@@ -176,8 +175,10 @@ static void put_dropout(struct dump *d, const struct rm_layer_config *layers, ui
             continue;
         char name[32];
         float *u = d->b->ops->alloc(d->b, floats);
-        d->b->ops->uniforms(d->b, DROPOUT_SEED, RM_STREAM_DROPOUT, base + i, DROPOUT_UPDATE, floats,
-                            u);
+        const struct rm_dropout drop = rm_dropout_of(DROPOUT_SEED, RM_STREAM_DROPOUT, base + i,
+                                                     DROPOUT_UPDATE, layers[i].rate);
+        d->b->ops->fill(d->b, 1.0f, floats, u);
+        d->b->ops->dropout(d->b, &drop, 0, floats, u, u);
         snprintf(name, sizeof name, "dropout.%u", base + i);
         put(d, name, u, floats);
         d->b->ops->release(d->b, u);

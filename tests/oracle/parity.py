@@ -244,8 +244,7 @@ class Net:
             u = self.dropout[f"dropout.{number}"][: x.numel()].reshape(x.shape)
             if self.about["queries"]:  # draws of the rows that are no padding
                 u = u.gather(1, self.ranks()[0][..., None].expand_as(u))
-            rate = torch.tensor(layer["rate"], dtype=torch.float32)
-            return torch.where(u < rate, torch.zeros_like(x), x / (1 - layer["rate"]))
+            return x * (u > 0).to(x.dtype) / (1 - layer["rate"])
         if kind == "attention":
             return self.attention(x, name, layer, number)
         if kind == "history":

@@ -265,10 +265,10 @@ static void uniforms(struct op_run *r)
 
 static void dropout(struct op_run *r)
 {
-    const size_t n = flat(r), first = op_below(r, 300);
-    const float rate = 0.1f * (float)op_below(r, 9);
+    const size_t n = flat(r), first = op_below(r, 300) + (op_below(r, 2) ? 4294967200u : 0);
+    const struct rm_dropout d = rm_dropout_of(7, RM_STREAM_DROPOUT, 2, 9, 0.1 * op_below(r, 9));
     float *x = op_in(r, n, 1.0f), *y = or_in_place(r, x, n, 1.0);
-    r->b->ops->dropout(r->b, 7, RM_STREAM_DROPOUT, 2, 9, rate, first, n, x, y);
+    r->b->ops->dropout(r->b, &d, first, n, x, y);
 }
 
 /* --- sums to the host ------------------------------------------------------------------------ */

@@ -123,8 +123,8 @@ static void draw_history(struct op_run *r, struct rm_attention *a)
     if (a->causal && more & 1)
         a->queries = 1 + op_below(r, 60);
     if (more & 2)
-        a->dropout = (struct rm_attention_dropout){
-            .key = 0x123456789abcdefu, .below = 1u << 30, .scale = 4.0f / 3, .before = more};
+        a->dropout = rm_dropout_of(7, RM_STREAM_DROPOUT, 2, 9, 0.25);
+    a->before = more;
 }
 
 static struct heads heads(struct op_run *r)

@@ -1,5 +1,6 @@
 #include "tests/support/reference_net.h"
 
+#include "learner/backend/dropout.h"
 #include "tests/support/reference_sequence.h"
 #include "tests/support/reference_graph.h"
 #include "tests/support/reference_history.h"
@@ -250,24 +251,20 @@ static void residual(struct reference_walk *w, const struct rm_layer_config *c, 
 
 static void dropout(struct reference_walk *w, const struct rm_layer_config *c, const char *name)
 {
-    size_t n = w->rows.count * w->rows.width;
-    float *u = malloc((n + 1) * sizeof *u);
-    uint32_t number =
+    const uint32_t number =
         w->first_number + w->layer + (strncmp(name, "value_", 6) == 0 ? RM_LAYERS_MAX : 0);
-    struct rm_backend *b = w->input->backend;
-    b->ops->uniforms(b, w->input->dropout_seed, RM_STREAM_DROPOUT, number, w->input->dropout_update,
-                     n, u);
-    size_t at = 0;
-    for (size_t i = 0; i < n && w->input->dropout_update; i++) {
-        const size_t state = w->rows.width * (w->tokens ? w->tokens : 1);
-        if (w->shape->history.queries && i % state == 0)
+    const struct rm_dropout d = rm_dropout_of(w->input->dropout_seed, RM_STREAM_DROPOUT, number,
+                                              w->input->dropout_update, c->rate);
+    const bool history = w->shape->history.queries > 0;
+    const size_t n = w->rows.count * w->rows.width, state = w->rows.width * w->tokens;
+    for (size_t i = 0, at = 0; i < n && w->input->dropout_update; i++) {
+        if (history && i % state == 0)
             at = i; /* a history's draws are those of its rows without padding */
-        const bool there = !w->shape->history.queries || w->valid[i / w->rows.width];
-        const size_t draw = w->shape->history.queries ? at : i;
-        at += there;
-        w->rows.v[i] = (double)u[draw] < (double)(float)c->rate ? 0 : w->rows.v[i] / (1 - c->rate);
+        const size_t draw = history ? at : i;
+        at += !history || w->valid[i / w->rows.width];
+        w->rows.v[i] *=
+            rm_dropout_kept(rm_dropout_part(&d, 0), (uint32_t)draw, d.below, 1) / (1 - c->rate);
     }
-    free(u);
 }
 
 /* --- layers by type -------------------------------------------------------------------------- */

@@ -46,13 +46,13 @@ static float *draw_kept(const struct reference_walk *w, const struct rm_layer_co
         w->first_number + w->layer + (strncmp(name, "value_", 6) == 0 ? RM_LAYERS_MAX : 0);
     if (c->rate <= 0 || !w->input->dropout_update)
         return NULL;
-    const struct rm_attention_dropout d = rm_attention_dropout_of(
-        w->input->dropout_seed, (uint32_t)number, w->input->dropout_update, c->rate);
+    const struct rm_dropout d = rm_dropout_of(w->input->dropout_seed, RM_STREAM_DROPOUT,
+                                              (uint32_t)number, w->input->dropout_update, c->rate);
     float *kept = calloc(c->heads * n * n, sizeof *kept);
     for (uint32_t h = 0; h < c->heads; h++)
         for (uint32_t r = 0, i = 0; r < n; i += valid[r++])
             for (uint32_t s = 0, j = 0; s < n; j += valid[s++])
-                kept[(h * n + r) * n + s] = rm_attention_kept(
+                kept[(h * n + r) * n + s] = rm_dropout_kept(
                     rm_attention_row_key(&d, (uint32_t)state, h, i), j, d.below, d.scale);
     return kept;
 }

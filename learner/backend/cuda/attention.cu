@@ -20,7 +20,9 @@ struct heads {
     uint32_t width;
     float scale;
     const float *qkv, *o, *d_o;
-    float *stats, *to; /* to: o or d_qkv */
+    float *stats, *to;     /* to: o or d_qkv */
+    const uint64_t *draws; /* as struct rm_cuda's `before` and `times`; NULL: none */
+    uint64_t times;
 };
 
 /* The head of a block. Rows of q, k, v and their gradients are `stride` apart. */
@@ -156,11 +158,13 @@ __device__ bool sees(const struct heads &all, uint32_t rows, uint32_t query, uin
 /* What dropout makes of a weight. */
 __device__ float kept(const struct heads &all, uint32_t query, uint32_t key)
 {
-    const struct rm_attention_dropout &d = all.a.dropout;
+    struct rm_dropout d = all.a.dropout;
     if (!d.below)
         return 1.0f;
     const uint32_t sample = blockIdx.x / all.a.heads, head = blockIdx.x % all.a.heads;
-    return rm_attention_kept(rm_attention_row_key(&d, sample, head, query), key, d.below, d.scale);
+    d.update += all.draws ? all.times * *all.draws : 0;
+    return rm_dropout_kept(rm_attention_row_key(&d, sample + all.a.before, head, query), key,
+                           d.below, d.scale);
 }
 
 __device__ uint32_t less(uint32_t a, uint32_t b)
@@ -330,7 +334,8 @@ bool begin(struct rm_cuda *c, const struct rm_attention *a, float *to, size_t fl
     return RM_CUDA(c, cudaMemsetAsync(to, 0, a->rows * floats * sizeof *to, rm_cuda_stream(c)));
 }
 
-struct heads heads_of(const struct rm_attention *a, const float *qkv, float *stats, float *to)
+struct heads heads_of(const struct rm_cuda *c, const struct rm_attention *a, const float *qkv,
+                      float *stats, float *to)
 {
     struct heads h = {};
     h.a = *a;
@@ -339,6 +344,8 @@ struct heads heads_of(const struct rm_attention *a, const float *qkv, float *sta
     h.qkv = qkv;
     h.stats = stats;
     h.to = to;
+    h.draws = c->before;
+    h.times = c->times;
     return h;
 }
 
@@ -348,7 +355,7 @@ void rm_cuda_attention(struct rm_backend *b, const struct rm_attention *a, const
                        float *o, float *stats)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    const struct heads h = heads_of(a, qkv, stats, o);
+    const struct heads h = heads_of(c, a, qkv, stats, o);
     const size_t kind = kind_of(h.width);
     if (begin(c, a, o, a->units))
         run(c, kinds[kind].forward, "attention", h, kinds[kind].own, 1);
@@ -358,7 +365,7 @@ void rm_cuda_attention_dx(struct rm_backend *b, const struct rm_attention *a, co
                           const float *o, float *stats, const float *d_o, float *d_qkv)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    struct heads h = heads_of(a, qkv, stats, d_qkv);
+    struct heads h = heads_of(c, a, qkv, stats, d_qkv);
     const size_t kind = kind_of(h.width);
     h.o = o;
     h.d_o = d_o;

@@ -1,6 +1,6 @@
-/* Normals, uniforms and dropout: the draws of random.isa.c. Philox4x32-10 (Salmon et al., 2011),
- * one block of it for a thread. Of 64 consecutive numbers, thread l of sixteen computes those at l,
- * 16 + l, 32 + l and 48 + l. */
+/* Dropout (dropout.h); normals and uniforms: the draws of random.isa.c. Philox4x32-10 (Salmon et
+ * al., 2011), one block of it for a thread. Of 64 consecutive numbers, thread l of sixteen computes
+ * those at l, 16 + l, 32 + l and 48 + l. */
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
@@ -97,29 +97,27 @@ void run_draw(struct rm_cuda *c, const struct drawing &d)
 }
 
 struct dropping {
-    struct coordinates at;
-    float rate, scale;
-    size_t first, n;
+    struct rm_dropout d;
+    const uint64_t *before; /* as in struct coordinates */
+    uint64_t times;
+    size_t first;
     const float *x;
     float *y;
-};
 
-/* Block i of the blocks for elements [first, first + n). */
-__global__ void drop(struct dropping d, size_t blocks)
-{
-    const size_t skipped = d.first / GROUP * LANES;
-    RM_EACH(i, blocks)
+    typedef float in;
+    __device__ float load(size_t i) const
     {
-        uint32_t w[4];
-        const size_t block = skipped + i, element = block / LANES * GROUP + block % LANES;
-        philox(d.at, (uint32_t)block, w);
-        for (unsigned k = 0; k < 4; k++) {
-            const size_t e = element + k * LANES;
-            if (e >= d.first && e - d.first < d.n)
-                d.y[e - d.first] = uniform_of(w[k]) < d.rate ? 0.0f : d.x[e - d.first] * d.scale;
-        }
+        return x[i];
     }
-}
+    __device__ void store(size_t i, float value) const
+    {
+        const uint64_t element = first + i;
+        struct rm_dropout now = d;
+        now.update += before ? times * *before : 0;
+        y[i] = value * rm_dropout_kept(rm_dropout_part(&now, element >> 32), (uint32_t)element,
+                                       now.below, now.scale);
+    }
+};
 
 } // namespace
 
@@ -138,18 +136,10 @@ void rm_cuda_uniforms(struct rm_backend *b, uint64_t key, uint32_t stream, uint3
     run_draw(cuda, {coordinates_of(cuda, ~key_of(key, stream), a, c), false, n, out});
 }
 
-void rm_cuda_dropout(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
-                     float rate, size_t first, size_t n, const float *x, float *y)
+void rm_cuda_dropout(struct rm_backend *b, const struct rm_dropout *d, size_t first, size_t n,
+                     const float *x, float *y)
 {
-    struct rm_cuda *cuda = rm_cuda_of(b);
-    const struct dropping d = {coordinates_of(cuda, ~key_of(key, stream), a, c),
-                               rate,
-                               1.0f / (1.0f - rate),
-                               first,
-                               n,
-                               x,
-                               y};
-    const size_t end = (first + n + GROUP - 1) / GROUP, groups = end - first / GROUP;
-    if (n)
-        RM_RUN(cuda, drop, rm_cuda_blocks(cuda, groups * LANES, 128), 128, d, groups * LANES);
+    struct rm_cuda *c = rm_cuda_of(b);
+    const struct dropping op = {*d, c->before, c->times, first, x, y};
+    rm_map(c, "dropout", op, n);
 }

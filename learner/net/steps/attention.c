@@ -5,6 +5,7 @@
 #include "learner/net/steps/steps.h"
 
 #include <math.h>
+#include <string.h>
 
 enum product { QKV_PRODUCT, OUT_PRODUCT };
 enum kept { QKV, O, STATS, D_QKV, D_O, KEPT };
@@ -44,15 +45,13 @@ static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct 
            rm_workspace_want(w, w->training, &b->kept[D_O], rows * units);
 }
 
-static struct rm_attention_dropout dropout_of(const struct rm_pass *p, const struct rm_step *s)
+static struct rm_dropout dropout_of(const struct rm_pass *p, const struct rm_step *s)
 {
     const struct rm_net_input *in = p->input;
     if (s->layer.rate <= 0 || !in->dropout_update || p->w->use == RM_NET_ACT)
-        return (struct rm_attention_dropout){.below = 0};
-    struct rm_attention_dropout d =
-        rm_attention_dropout_of(in->dropout_seed, s->number, in->dropout_update, s->layer.rate);
-    d.before = p->first + in->rows_before;
-    return d;
+        return (struct rm_dropout){.below = 0};
+    return rm_dropout_of(in->dropout_seed, RM_STREAM_DROPOUT, s->number, in->dropout_update,
+                         s->layer.rate);
 }
 
 static struct rm_attention attention_of(const struct rm_pass *p, const struct rm_step *s)
@@ -64,7 +63,36 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .causal = s->layer.causal,
                                  .rows = (uint32_t)rm_rows_of(p, &s->in),
                                  .queries = s->in.queries,
-                                 .dropout = dropout_of(p, s)};
+                                 .dropout = dropout_of(p, s),
+                                 .before = p->first + p->input->rows_before};
+}
+
+/* A row after the other: each puts its key and value behind those of its lane and sees all of them.
+ * The next row of the lane comes in the place of a query. */
+static void attend_cached(const struct rm_pass *p, const struct rm_step *s, const float *qkv,
+                          float *o)
+{
+    const struct rm_cached_rows *rows = p->w->cached;
+    const uint32_t units = units_of(s), heads = s->layer.heads, width = units / heads;
+    for (uint32_t r = 0; r < rows->count; r++)
+        for (uint32_t h = 0; h < heads; h++) {
+            const struct rm_cached_head of =
+                rm_net_cache_head(rows, (uint32_t)(s - p->w->net->steps), r, h, width);
+            const float *q = qkv + (size_t)r * 3 * units + (size_t)h * width;
+            const uint32_t at = rows->before[r], block = at / RM_ATTENTION_KEYS;
+            float *kt = of.kt + (size_t)block * RM_ATTENTION_KEYS * width + at % RM_ATTENTION_KEYS;
+            for (uint32_t i = 0; i < width; i++)
+                kt[(size_t)i * RM_ATTENTION_KEYS] = q[units + i];
+            memcpy(of.v + (size_t)at * width, q + 2 * units, width * sizeof *of.v);
+            const struct rm_attention_row row = {q,
+                                                 of.kt,
+                                                 of.v,
+                                                 at + 1,
+                                                 width,
+                                                 1.0f / sqrtf((float)width),
+                                                 o + (size_t)r * units + (size_t)h * width};
+            p->ops->attention_row(p->b, &row);
+        }
 }
 
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
@@ -75,7 +103,10 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
     float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
     rm_net_product_forward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x, n,
                            RM_ACT_NONE, qkv);
-    p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
+    if (p->w->cached)
+        attend_cached(p, s, qkv, o);
+    else
+        p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
     rm_net_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, n, RM_ACT_NONE,
                            rows->y);
 }

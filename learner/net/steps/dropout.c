@@ -16,8 +16,9 @@ static void drop_from(const struct rm_pass *p, const struct rm_step *s, size_t f
                       const float *x, float *y)
 {
     const struct rm_net_input *in = p->input;
-    p->ops->dropout(p->b, in->dropout_seed, RM_STREAM_DROPOUT, s->number, in->dropout_update,
-                    (float)s->layer.rate, first, n, x, y);
+    const struct rm_dropout d = rm_dropout_of(in->dropout_seed, RM_STREAM_DROPOUT, s->number,
+                                              in->dropout_update, s->layer.rate);
+    p->ops->dropout(p->b, &d, first, n, x, y);
 }
 
 /* y = x with some numbers dropped. */

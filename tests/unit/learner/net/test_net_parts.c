@@ -95,6 +95,8 @@ static void acts(struct fixture *f)
     struct rm_net_workspace *act = workspace(f, RM_NET_ACT), *infer = workspace(f, RM_NET_INFER);
     const struct rm_net_shape *shape = &f->of->shape;
     uint32_t n = shape->actions * shape->outputs_per_action + 2 * shape->reals;
+    if (shape->history.queries)
+        n = shape->history.queries * (shape->actions + shape->history.types);
     size_t count = rm_net_act_count(f->net);
     /* Exactly what an actor has: a read behind it shows under a sanitizer, and as NaN. */
     float *some = f->b->ops->alloc(f->b, f->of->noise ? f->params_n : count);

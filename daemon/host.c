@@ -64,19 +64,18 @@ void rm_host_read(struct rm_host *host)
     host->daemon_s = used_s(RUSAGE_SELF);
 }
 
-void rm_host_describe(struct rm_host_facts *facts)
+struct rm_host_facts rm_host_describe(void)
 {
+    struct rm_host_facts facts = {"unknown", "unknown", "unknown"};
     struct utsname system;
     char text[1024];
-    snprintf(facts->name, sizeof facts->name, "unknown");
-    snprintf(facts->kernel, sizeof facts->kernel, "unknown");
-    snprintf(facts->processor, sizeof facts->processor, "unknown");
     if (uname(&system) == 0) {
-        snprintf(facts->name, sizeof facts->name, "%.64s", system.nodename);
-        snprintf(facts->kernel, sizeof facts->kernel, "%.64s", system.release);
+        snprintf(facts.name, sizeof facts.name, "%.64s", system.nodename);
+        snprintf(facts.kernel, sizeof facts.kernel, "%.64s", system.release);
     }
     const char *model = strstr(read_text("/proc/cpuinfo", text, sizeof text), "model name");
     const char *colon = model ? strchr(model, ':') : NULL;
     if (colon)
-        (void)sscanf(colon, ": %64[^\n]", facts->processor);
+        (void)sscanf(colon, ": %64[^\n]", facts.processor);
+    return facts;
 }

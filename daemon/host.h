@@ -18,7 +18,7 @@ struct rm_host_facts {
     char name[65], kernel[65];
     char processor[65]; /* its model; "unknown" if the kernel does not report it */
 };
-void rm_host_describe(struct rm_host_facts *facts);
+struct rm_host_facts rm_host_describe(void);
 
 /* Reads cpu_s and steal_s from the text of /proc/stat, which counts `ticks` per second. */
 void rm_host_parse(struct rm_host *host, const char *text, double ticks);

@@ -403,9 +403,8 @@ static const char *mode_name(enum rm_mode mode)
 static json_t *host_facts(void)
 {
     struct rm_host host;
-    struct rm_host_facts facts;
+    const struct rm_host_facts facts = rm_host_describe();
     rm_host_read(&host);
-    rm_host_describe(&facts);
     return json_pack("{s:s,s:s,s:s,s:o}", "name", facts.name, "kernel", facts.kernel, "processor",
                      facts.processor, "cores", number(host.cores));
 }

@@ -84,7 +84,7 @@ int rm_ctl_logs(const struct rm_ctl_arguments *given)
         return rc;
     snprintf(name, sizeof name, "%s/log.txt", path);
     struct logs l = {.worker = rm_ctl_value(given, "worker")};
-    rm_lines_open(&l.lines, name);
+    l.lines = rm_lines_open(name);
     if (l.lines.file) {
         print_rest(&l, lines ? lines_before(&l, most) : 0);
         if (rm_ctl_flag(given, "follow"))

@@ -458,9 +458,8 @@ static void write_happened(FILE *out, const char *directory)
 {
     char path[PATH_MAX + 16];
     size_t shown = 0;
-    struct rm_lines log;
     snprintf(path, sizeof path, "%s/log.txt", directory);
-    rm_lines_open(&log, path);
+    struct rm_lines log = rm_lines_open(path);
     fputs("<h3>What happened</h3>\n<pre>", out);
     for (const char *line; (line = rm_lines_next(&log));)
         if (is_news(line) && shown++ < HAPPENED_MAX)

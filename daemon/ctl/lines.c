@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-void rm_lines_open(struct rm_lines *lines, const char *path)
+struct rm_lines rm_lines_open(const char *path)
 {
-    *lines = (struct rm_lines){.file = fopen(path, "re")};
+    return (struct rm_lines){.file = fopen(path, "re")};
 }
 
 void rm_lines_close(struct rm_lines *lines)

@@ -13,7 +13,7 @@ struct rm_lines {
 
 /* Opens the file. If it cannot be opened, rm_lines_next() returns NULL, and errno has the
  * reason. */
-void rm_lines_open(struct rm_lines *lines, const char *path);
+struct rm_lines rm_lines_open(const char *path);
 void rm_lines_close(struct rm_lines *lines);
 
 /* The next line with its newline, valid until the next call; NULL if the file has no further whole

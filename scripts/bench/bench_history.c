@@ -87,10 +87,11 @@ static void put_region(struct rm_rng *rng, bool first, float *x)
 /* Gradient of the cross-entropy of n logits with target `target`; returns it. */
 static double cross_entropy(const float *z, uint32_t n, uint32_t target, float scale, float *d)
 {
-    float most = z[0], sum = 0;
+    float most = z[0];
     for (uint32_t i = 1; i < n; i++)
         most = z[i] > most ? z[i] : most;
-    for (uint32_t i = 0; i < n; i++)
+    float sum = d[0] = expf(z[0] - most);
+    for (uint32_t i = 1; i < n; i++)
         sum += d[i] = expf(z[i] - most);
     for (uint32_t i = 0; i < n; i++)
         d[i] = scale * (d[i] / sum - (i == target ? 1.0f : 0.0f));

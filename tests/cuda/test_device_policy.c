@@ -549,7 +549,7 @@ static void losses_are_the_cpus(void **state)
     (void)state;
     for (uint32_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (uint32_t draw = 0; draw < rm_test_effort(4, 1); draw++)
-            for (int means = 0; means <= (kinds[i].value_clip > 0); means++)
+            for (int means = 0; means <= (kinds[i].value_clip > 0 ? 1 : 0); means++)
                 check_loss(&kinds[i], i * 4 + draw, means);
     rm_test_device_fine(device);
 }

@@ -420,7 +420,9 @@ static void what_does_not_fit_is_refused(void **unused)
 
     FILE *chunks = fopen(path_of("b", "chunks"), "r+");
     fseek(chunks, 100, SEEK_SET);
-    fputc(fgetc(chunks) ^ 1, chunks);
+    const int byte = fgetc(chunks);
+    fseek(chunks, 100, SEEK_SET);
+    fputc(byte ^ 1, chunks);
     fclose(chunks);
     refuses(-EBADMSG, "/b: chunk 0 (byte 0 of ", "");
     char old[256];
@@ -513,7 +515,7 @@ static void a_fresh_network_knows_nothing(void **unused)
 {
     (void)unused;
     enum { SEEDS = 8 };
-    struct learning l;
+    struct learning l = {0};
     record_two(4);
     start(&l, "\"batch\": 4, \"first_steps\": 1000",
           "{\"type\": \"history\", \"units\": 64, \"codes\": 328}, " OF_64 ", " OF_64 ", " OF_64
@@ -562,7 +564,7 @@ static void a_fresh_network_knows_nothing(void **unused)
 static void what_learners_do_is_learned(void **unused)
 {
     (void)unused;
-    struct learning l;
+    struct learning l = {0};
     record_two(6);
     start(&l, "\"batch\": 8, \"region\": 10",
           "{\"type\": \"history\", \"units\": 32, \"codes\": 24}, " POST_NORM("32", "64"));
@@ -584,7 +586,7 @@ static void what_learners_do_is_learned(void **unused)
 static void the_gradient_is_that_of_the_loss(void **unused)
 {
     (void)unused;
-    struct learning l;
+    struct learning l = {0};
     record_two(2);
     start(&l, "\"batch\": 3, \"region\": 6",
           "{\"type\": \"history\", \"units\": 8, \"codes\": 24}, {\"type\": \"attention\", "
@@ -617,7 +619,7 @@ static void the_gradient_is_that_of_the_loss(void **unused)
 static void batches_are_the_same_whenever_they_are_made(void **unused)
 {
     (void)unused;
-    struct learning l;
+    struct learning l = {0};
     record_two(3);
     start(&l, "\"batch\": 2, \"region\": 10",
           "{\"type\": \"history\", \"units\": 8, \"codes\": 24}");

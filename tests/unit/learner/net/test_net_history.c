@@ -289,7 +289,8 @@ static void the_same_draws(void **state)
     float *x = malloc(BATCH * floats * sizeof *x);
     put_sample(&rng, true, x);
     put_sample(&rng, false, x + floats);
-    memcpy(x + 2 * floats, x + floats, floats * sizeof *x);
+    for (size_t i = 0; i < floats; i++)
+        x[2 * floats + i] = x[floats + i];
     struct draws one, three, next, other, off;
     learn(level, 1, 5, 9, x, BATCH, &one);
     learn(level, 3, 5, 9, x, BATCH, &three);

@@ -249,7 +249,8 @@ static void pack(struct rm_histories *h)
 {
     free(h->distinct.slot);
     h->distinct.slot = NULL;
-    if (h->distinct.count <= NARROW_MAX && (h->narrow = malloc(h->rows * sizeof *h->narrow))) {
+    if (h->rows && h->distinct.count <= NARROW_MAX &&
+        (h->narrow = malloc(h->rows * sizeof *h->narrow))) {
         for (uint64_t i = 0; i < h->rows; i++)
             h->narrow[i] = (uint16_t)h->wide[i];
         free(h->wide);
@@ -311,7 +312,9 @@ static int read_stream(struct rm_histories *h, struct rm_recording *recording, u
     uint64_t lost;
     const int64_t n =
         r.lane && r.row ? rm_recording_spans(recording, number, &spans, &lost) : -ENOMEM;
-    int rc = n < 0 ? rm_fail(error, (int)n, "no memory for its histories") : 0;
+    int rc = n < 0 ? (int)n : 0;
+    if (rc < 0)
+        rm_fail(error, rc, "no memory for its histories");
     for (uint32_t l = *lanes_left; rc == 0 && l < stream->lanes; l++)
         r.lane[l].over = true;
     for (int64_t i = 0; rc == 0 && i < n && !all_over(&r); i++)

@@ -274,9 +274,9 @@ int rm_offline_read(struct rm_recording *r, const struct rm_recording_span *span
         return rc;
     for (uint32_t c = 0; c < r->stream[chunk->stream].columns; c++)
         free(columns[c]);
-    return rm_fail(error, -EBADMSG, "%s is damaged: %u entries of %u rows",
-                   rm_recording_place(r, span->chunk, place, sizeof place), chunk->entries,
-                   chunk->rows);
+    rm_fail(error, -EBADMSG, "%s is damaged: %u entries of %u rows",
+            rm_recording_place(r, span->chunk, place, sizeof place), chunk->entries, chunk->rows);
+    return -EBADMSG;
 }
 
 static int load_span(struct loading *l, const struct rm_recording_span *span,

@@ -35,6 +35,14 @@ static struct rm_world_spec world;
 static struct rm_histories *histories;
 static struct rm_error error;
 
+/* What a case learns with; of the others NULL. */
+static struct {
+    struct rm_backend *backend;
+    struct rm_trainer *trainer;
+    struct rm_prepared *prepared;
+    struct rm_plan plan;
+} learning;
+
 /* --- recordings ------------------------------------------------------------------------------- */
 
 /* What a lane does in step t of its history. */
@@ -195,6 +203,10 @@ static int removed(const char *path, const struct stat *of, int kind, struct FTW
 static int end(void **unused)
 {
     (void)unused;
+    rm_prepared_destroy(learning.prepared);
+    rm_trainer_destroy(learning.trainer);
+    rm_backend_destroy(learning.backend);
+    memset(&learning, 0, sizeof learning);
     rm_histories_close(histories);
     histories = NULL;
     rm_world_spec_close(&world);
@@ -455,25 +467,18 @@ static void what_does_not_fit_is_refused(void **unused)
     "\"layer_norm\"}"
 #define OF_64 POST_NORM("64", "256")
 
-struct learning {
-    struct rm_backend *backend;
-    struct rm_trainer *trainer;
-    struct rm_prepared *prepared;
-    struct rm_plan plan;
-};
-
-static void make_trainer(struct learning *l)
+static void make_trainer(void)
 {
     const struct rm_trainer_spec spec = {.experiment = &experiment,
-                                         .backend = l->backend,
-                                         .shape = l->plan.policy[0].shape,
+                                         .backend = learning.backend,
+                                         .shape = learning.plan.policy[0].shape,
                                          .name = "agent_0"};
-    if (rm_trainer_create(&l->trainer, &spec, &error) != 0)
+    if (rm_trainer_create(&learning.trainer, &spec, &error) != 0)
         fail_msg("%s", error.text);
 }
 
 /* A trainer over recordings of two goals, one held out. */
-static void start(struct learning *l, const char *sample, const char *layers)
+static void start(const char *sample, const char *layers)
 {
     static char text[4096];
     snprintf(text, sizeof text,
@@ -484,23 +489,16 @@ static void start(struct learning *l, const char *sample, const char *layers)
              "[%s]}}",
              folder, sample, layers);
     if (rm_config_parse(&experiment, "test", text, strlen(text), NULL, 0, &error) != 0 ||
-        rm_plan_make(&l->plan, &experiment, &error) != 0 || try_open() != 0 ||
-        rm_backend_cpu_create(&l->backend, 2, "auto", &error) != 0)
+        rm_plan_make(&learning.plan, &experiment, &error) != 0 || try_open() != 0 ||
+        rm_backend_cpu_create(&learning.backend, 2, "auto", &error) != 0)
         fail_msg("%s", error.text);
     const struct rm_prepared_spec prepared = {.histories = histories,
-                                              .shape = l->plan.policy[0].shape,
+                                              .shape = learning.plan.policy[0].shape,
                                               .batch = experiment.sample.batch,
                                               .seed = experiment.seed};
-    if (rm_prepared_create(&l->prepared, &prepared, &error) != 0)
+    if (rm_prepared_create(&learning.prepared, &prepared, &error) != 0)
         fail_msg("%s", error.text);
-    make_trainer(l);
-}
-
-static void stop(struct learning *l)
-{
-    rm_prepared_destroy(l->prepared);
-    rm_trainer_destroy(l->trainer);
-    rm_backend_destroy(l->backend);
+    make_trainer();
 }
 
 static void record_two(uint32_t lanes)
@@ -515,36 +513,36 @@ static void a_fresh_network_knows_nothing(void **unused)
 {
     (void)unused;
     enum { SEEDS = 8 };
-    struct learning l = {0};
     record_two(4);
-    start(&l, "\"batch\": 4, \"first_steps\": 1000",
+    start("\"batch\": 4, \"first_steps\": 1000",
           "{\"type\": \"history\", \"units\": 64, \"codes\": 328}, " OF_64 ", " OF_64 ", " OF_64
           ", " OF_64);
-    assert_int_equal(rm_net_param_count(rm_trainer_net(l.trainer)), 227656);
-    struct rm_batch *batch = rm_prepared_held_out(l.prepared, 44); /* the last of 48 */
+    assert_int_equal(rm_net_param_count(rm_trainer_net(learning.trainer)), 227656);
+    struct rm_batch *batch = rm_prepared_held_out(learning.prepared, 44); /* the last of 48 */
     assert_int_equal(batch->size, 4);
-    const struct rm_trainer_result r = rm_trainer_measure(l.trainer, batch);
+    const struct rm_trainer_result r = rm_trainer_measure(learning.trainer, batch);
     double policy_loss = r.policy_loss / SEEDS, type_loss = r.type_loss / SEEDS;
     for (uint64_t seed = 2; seed <= SEEDS; seed++) {
-        rm_trainer_destroy(l.trainer);
+        rm_trainer_destroy(learning.trainer);
         experiment.seed = seed;
-        make_trainer(&l);
-        const struct rm_trainer_result other = rm_trainer_measure(l.trainer, batch);
+        make_trainer();
+        const struct rm_trainer_result other = rm_trainer_measure(learning.trainer, batch);
         policy_loss += other.policy_loss / SEEDS;
         type_loss += other.type_loss / SEEDS;
     }
     assert_true(fabs(policy_loss - log(5)) < 0.15 && fabs(type_loss - log(3)) < 0.25);
-    rm_trainer_destroy(l.trainer);
+    rm_trainer_destroy(learning.trainer);
     experiment.seed = 1;
-    make_trainer(&l);
+    make_trainer();
     assert_true(fabs(r.loss - (r.policy_loss + 0.1 * r.type_loss)) < 1e-9);
 
-    const struct rm_net *net = rm_trainer_net(l.trainer);
+    const struct rm_net *net = rm_trainer_net(learning.trainer);
     struct rm_net_workspace *w;
-    assert_int_equal(rm_net_workspace_create(&w, net, l.backend, 4, 1, RM_NET_INFER, &error), 0);
-    rm_net_prepare(w, rm_trainer_params(l.trainer));
+    assert_int_equal(rm_net_workspace_create(&w, net, learning.backend, 4, 1, RM_NET_INFER, &error),
+                     0);
+    rm_net_prepare(w, rm_trainer_params(learning.trainer));
     const struct rm_net_input in = {.x = batch->obs, .batch = 4};
-    const float *out = rm_net_forward(w, rm_trainer_params(l.trainer), &in);
+    const float *out = rm_net_forward(w, rm_trainer_params(learning.trainer), &in);
     double actions = 0, types = 0;
     for (uint32_t i = 0; i < 4 * REGION; i++, out += 8) {
         double sum[2] = {0, 0};
@@ -556,7 +554,6 @@ static void a_fresh_network_knows_nothing(void **unused)
     assert_true(fabs(actions / (4 * REGION) - r.policy_loss) < 1e-5);
     assert_true(fabs(types / (4 * REGION) - r.type_loss) < 1e-5);
     rm_net_workspace_destroy(w);
-    stop(&l);
 }
 
 /* What the learners do follows from the step's number, which the context tells: the loss falls,
@@ -564,38 +561,35 @@ static void a_fresh_network_knows_nothing(void **unused)
 static void what_learners_do_is_learned(void **unused)
 {
     (void)unused;
-    struct learning l = {0};
     record_two(6);
-    start(&l, "\"batch\": 8, \"region\": 10",
+    start("\"batch\": 8, \"region\": 10",
           "{\"type\": \"history\", \"units\": 32, \"codes\": 24}, " POST_NORM("32", "64"));
-    struct rm_batch *held = rm_prepared_held_out(l.prepared, 0);
-    const struct rm_trainer_result before = rm_trainer_measure(l.trainer, held);
+    struct rm_batch *held = rm_prepared_held_out(learning.prepared, 0);
+    const struct rm_trainer_result before = rm_trainer_measure(learning.trainer, held);
     for (uint64_t update = 1; update <= 150; update++) {
-        const struct rm_trainer_result r =
-            rm_trainer_update(l.trainer, rm_prepared_batch(l.prepared, update), update, NULL);
+        const struct rm_trainer_result r = rm_trainer_update(
+            learning.trainer, rm_prepared_batch(learning.prepared, update), update, NULL);
         assert_false(r.skipped);
     }
-    held = rm_prepared_held_out(l.prepared, 0);
-    const struct rm_trainer_result after = rm_trainer_measure(l.trainer, held);
+    held = rm_prepared_held_out(learning.prepared, 0);
+    const struct rm_trainer_result after = rm_trainer_measure(learning.trainer, held);
     assert_true(after.policy_loss < before.policy_loss - 0.4);
     assert_true(after.type_loss < 0.2 && before.type_loss > 0.5);
-    stop(&l);
 }
 
 /* The gradient is that of the loss: along it, the loss changes by its squared norm. */
 static void the_gradient_is_that_of_the_loss(void **unused)
 {
     (void)unused;
-    struct learning l = {0};
     record_two(2);
-    start(&l, "\"batch\": 3, \"region\": 6",
+    start("\"batch\": 3, \"region\": 6",
           "{\"type\": \"history\", \"units\": 8, \"codes\": 24}, {\"type\": \"attention\", "
           "\"heads\": 2, \"causal\": true}, {\"type\": \"residual\", \"span\": 1}");
-    struct rm_batch *batch = rm_prepared_batch(l.prepared, 1);
-    const size_t n = rm_net_param_count(rm_trainer_net(l.trainer));
+    struct rm_batch *batch = rm_prepared_batch(learning.prepared, 1);
+    const size_t n = rm_net_param_count(rm_trainer_net(learning.trainer));
     float *params = malloc(n * sizeof *params), *moved = malloc(n * sizeof *moved);
-    memcpy(params, rm_trainer_params(l.trainer), n * sizeof *params);
-    const struct rm_trainer_result at = rm_trainer_gradient(l.trainer, batch, 1, NULL);
+    memcpy(params, rm_trainer_params(learning.trainer), n * sizeof *params);
+    const struct rm_trainer_result at = rm_trainer_gradient(learning.trainer, batch, 1, NULL);
     double squares = 0; /* by differences of every parameter */
     const float h = 2e-3f;
     for (size_t i = 0; i < n; i++) {
@@ -603,8 +597,8 @@ static void the_gradient_is_that_of_the_loss(void **unused)
         for (int k = 0; k < 2; k++) {
             memcpy(moved, params, n * sizeof *moved);
             moved[i] += k ? h : -h;
-            rm_trainer_load(l.trainer, moved);
-            side[k] = rm_trainer_measure(l.trainer, batch).loss;
+            rm_trainer_load(learning.trainer, moved);
+            side[k] = rm_trainer_measure(learning.trainer, batch).loss;
         }
         squares += (side[1] - side[0]) * (side[1] - side[0]) / (4 * (double)h * (double)h);
     }
@@ -612,24 +606,21 @@ static void the_gradient_is_that_of_the_loss(void **unused)
         fail_msg("%g by differences, %g", sqrt(squares), at.grad_norm);
     free(params);
     free(moved);
-    stop(&l);
 }
 
 /* A batch depends on its number alone, in whatever order they are asked for. */
 static void batches_are_the_same_whenever_they_are_made(void **unused)
 {
     (void)unused;
-    struct learning l = {0};
     record_two(3);
-    start(&l, "\"batch\": 2, \"region\": 10",
-          "{\"type\": \"history\", \"units\": 8, \"codes\": 24}");
+    start("\"batch\": 2, \"region\": 10", "{\"type\": \"history\", \"units\": 8, \"codes\": 24}");
     enum { COUNT = 12 };
-    const uint32_t floats = l.plan.policy[0].shape.inputs * 2;
+    const uint32_t floats = learning.plan.policy[0].shape.inputs * 2;
     float *first = malloc((size_t)COUNT * floats * sizeof *first);
     int32_t actions[COUNT][20];
     bool differ = false;
     for (uint64_t k = 0; k < COUNT; k++) {
-        const struct rm_batch *b = rm_prepared_batch(l.prepared, 1 + k);
+        const struct rm_batch *b = rm_prepared_batch(learning.prepared, 1 + k);
         memcpy(first + k * floats, b->obs, floats * sizeof *first);
         memcpy(actions[k], b->action, sizeof actions[k]);
         differ |= k && memcmp(first + (k - 1) * floats, b->obs, floats * sizeof *first) != 0;
@@ -637,13 +628,12 @@ static void batches_are_the_same_whenever_they_are_made(void **unused)
     assert_true(differ);
     static const uint64_t order[] = {9, 10, 2, 3, 4, 12, 1, 1, 5, 7, 6};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        const struct rm_batch *b = rm_prepared_batch(l.prepared, order[i]);
+        const struct rm_batch *b = rm_prepared_batch(learning.prepared, order[i]);
         const uint64_t k = order[i] - 1;
         assert_memory_equal(b->obs, first + k * floats, floats * sizeof *first);
         assert_memory_equal(b->action, actions[k], sizeof actions[k]);
     }
     free(first);
-    stop(&l);
 }
 
 int main(void)

@@ -25,16 +25,6 @@ struct rm_attention {
     uint32_t before;           /* for dropout: samples of the batch before these */
 };
 
-/* One head of a row that sees `rows` rows. Keys are transposed in blocks of RM_ATTENTION_KEYS:
- * (blocks, width, RM_ATTENTION_KEYS), with room for whole blocks; values are (rows, width). */
-#define RM_ATTENTION_KEYS 64u
-struct rm_attention_row {
-    const float *q, *kt, *v;
-    uint32_t rows, width;
-    float scale; /* of the products */
-    float *o;    /* (width) */
-};
-
 /* Rows of a sample of `rows` that are no queries. */
 RM_BOTH uint32_t rm_attention_context(uint32_t rows, uint32_t queries)
 {

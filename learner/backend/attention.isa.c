@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#define KEYS    RM_ATTENTION_KEYS /* of a block; the last is filled up to registers of sixteen */
-#define QUERIES 24u               /* at a time */
+#define KEYS    64u /* of a block; the last block is filled up to registers of sixteen */
+#define QUERIES 24u /* at a time */
 
 #ifdef __AVX2__
 #define TILE_ROWS 6u
@@ -200,7 +200,7 @@ static void begin_with_itself(const struct rm_attention_head *h, uint32_t query)
 /* A block of transposed keys, and what queries [from, to) take from it. */
 struct block {
     const float *kt, *vt;
-    uint32_t first, keys, n;
+    uint32_t first, keys;
 };
 
 static void attend(const struct rm_attention_head *h, const struct block *b, uint32_t from,
@@ -210,19 +210,20 @@ static void attend(const struct rm_attention_head *h, const struct block *b, uin
     const uint32_t width = h->width;
     for (uint32_t at = from; at < to; at += QUERIES) {
         uint32_t queries = to - at < QUERIES ? to - at : QUERIES;
-        if (seen(h, at + queries - 1, b->first, b->keys) == 0)
+        const uint32_t keys = seen(h, at + queries - 1, b->first, b->keys), n = filled(keys);
+        if (keys == 0)
             continue;
         float *o = h->o + (size_t)at * h->o_stride;
-        product(h->q + (size_t)at * h->stride, h->stride, 1, b->kt, KEYS, queries, width, b->n,
-                scores, KEYS, false);
+        product(h->q + (size_t)at * h->stride, h->stride, 1, b->kt, KEYS, queries, width, n, scores,
+                KEYS, false);
         for (uint32_t r = 0; r < queries; r++) {
-            weigh(scores + r * KEYS, b->n, seen(h, at + r, b->first, b->keys), h->scale, begins,
+            weigh(scores + r * KEYS, n, seen(h, at + r, b->first, keys), h->scale, begins,
                   h->log_sum + (size_t)(at + r) * h->log_stride, o + r * (size_t)h->o_stride,
                   width);
             if (h->dropout->below)
-                drop(h, at + r, b->first, scores + r * KEYS, b->n);
+                drop(h, at + r, b->first, scores + r * KEYS, n);
         }
-        product(scores, KEYS, 1, h->v + (size_t)b->first * h->stride, h->stride, queries, b->keys,
+        product(scores, KEYS, 1, h->v + (size_t)b->first * h->stride, h->stride, queries, keys,
                 width, o, h->o_stride, !begins);
     }
 }
@@ -235,8 +236,8 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
         begin_with_itself(h, r);
     for (uint32_t first = 0; first < context; first += KEYS) {
         uint32_t keys = context - first < KEYS ? context - first : KEYS;
-        const struct block b = {.kt = kt, .first = first, .keys = keys, .n = filled(keys)};
-        transpose(h->k + (size_t)first * h->stride, keys, b.n, h->width, h->stride, kt);
+        const struct block b = {.kt = kt, .first = first, .keys = keys};
+        transpose(h->k + (size_t)first * h->stride, keys, filled(keys), h->width, h->stride, kt);
         /* earlier rows see nothing of this block */
         attend(h, &b, h->causal ? first : 0, context, first == 0);
         attend(h, &b, context, h->rows, false);
@@ -248,23 +249,6 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
             o[i] *= share;
         state[0] += rm_log_of(state[1]);
     }
-}
-
-void RM_ISA_NAME(attention_row)(const struct rm_attention_row *a)
-{
-    _Alignas(64) float scores[KEYS];
-    const uint32_t width = a->width;
-    float state[2] = {0.0f, 0.0f};
-    for (uint32_t first = 0; first < a->rows; first += KEYS) {
-        uint32_t keys = a->rows - first < KEYS ? a->rows - first : KEYS, n = filled(keys);
-        product(a->q, width, 1, a->kt + (size_t)first * width, KEYS, 1, width, n, scores, KEYS,
-                false);
-        weigh(scores, n, keys, a->scale, first == 0, state, a->o, width);
-        product(scores, KEYS, 1, a->v + (size_t)first * width, width, 1, keys, width, a->o, width,
-                first > 0);
-    }
-    for (uint32_t i = 0; i < width; i++)
-        a->o[i] /= state[1];
 }
 
 /* Recomputes the weights of one query, and the gradient of its scores: P (dP - <dO, O>), times the
@@ -296,36 +280,44 @@ static void begin_back(const struct rm_attention_head *h, uint32_t query)
     }
 }
 
+/* Adds to the gradients of keys and values. */
 static void attend_back(const struct rm_attention_head *h, const struct block *b, uint32_t from,
-                        uint32_t to, bool begins_keys, bool begins_queries)
+                        uint32_t to, bool begins)
 {
     _Alignas(64) float scores[QUERIES * KEYS], d[QUERIES * KEYS];
     const uint32_t width = h->width;
     const size_t here = (size_t)b->first * h->stride;
     for (uint32_t at = from; at < to; at += QUERIES) {
         uint32_t queries = to - at < QUERIES ? to - at : QUERIES;
+        const uint32_t keys = seen(h, at + queries - 1, b->first, b->keys), n = filled(keys);
         const float *q = h->q + (size_t)at * h->stride;
         const float *d_o = h->d_o + (size_t)at * h->o_stride;
-        const bool adds = !begins_keys || at > from;
-        if (seen(h, at + queries - 1, b->first, b->keys) == 0)
+        if (keys == 0)
             continue;
-        product(q, h->stride, 1, b->kt, KEYS, queries, width, b->n, scores, KEYS, false);
-        product(d_o, h->o_stride, 1, b->vt, KEYS, queries, width, b->n, d, KEYS, false);
+        product(q, h->stride, 1, b->kt, KEYS, queries, width, n, scores, KEYS, false);
+        product(d_o, h->o_stride, 1, b->vt, KEYS, queries, width, n, d, KEYS, false);
         for (uint32_t r = 0; r < queries; r++) {
             const float *state = h->log_sum + (size_t)(at + r) * h->log_stride;
             if (h->dropout->below)
-                drop(h, at + r, b->first, d + r * KEYS, b->n);
-            weigh_again(scores + r * KEYS, d + r * KEYS, b->n, seen(h, at + r, b->first, b->keys),
+                drop(h, at + r, b->first, d + r * KEYS, n);
+            weigh_again(scores + r * KEYS, d + r * KEYS, n, seen(h, at + r, b->first, keys),
                         h->scale, state[0], state[1]);
             if (h->dropout->below)
-                drop(h, at + r, b->first, scores + r * KEYS, b->n);
+                drop(h, at + r, b->first, scores + r * KEYS, n);
         }
-        product(scores, 1, KEYS, d_o, h->o_stride, b->keys, queries, width, h->d_v + here,
-                h->stride, adds);
-        product(d, 1, KEYS, q, h->stride, b->keys, queries, width, h->d_k + here, h->stride, adds);
-        product(d, KEYS, 1, h->k + here, h->stride, queries, b->keys, width,
-                h->d_q + (size_t)at * h->stride, h->stride, !begins_queries);
+        product(scores, 1, KEYS, d_o, h->o_stride, keys, queries, width, h->d_v + here, h->stride,
+                true);
+        product(d, 1, KEYS, q, h->stride, keys, queries, width, h->d_k + here, h->stride, true);
+        product(d, KEYS, 1, h->k + here, h->stride, queries, keys, width,
+                h->d_q + (size_t)at * h->stride, h->stride, !begins);
     }
+}
+
+static void clear_rows(float *x, uint32_t rows, uint32_t width, size_t stride)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < width; i++)
+            x[r * stride + i] = 0.0f;
 }
 
 void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
@@ -339,12 +331,13 @@ void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
         begin_back(h, r);
     for (uint32_t first = 0; first < context; first += KEYS) {
         uint32_t keys = context - first < KEYS ? context - first : KEYS;
-        const struct block b = {
-            .kt = kt, .vt = vt, .first = first, .keys = keys, .n = filled(keys)};
+        const struct block b = {.kt = kt, .vt = vt, .first = first, .keys = keys};
         const size_t here = (size_t)first * h->stride;
-        transpose(h->k + here, keys, b.n, h->width, h->stride, kt);
-        transpose(h->v + here, keys, b.n, h->width, h->stride, vt);
-        attend_back(h, &b, h->causal ? first : 0, context, true, first == 0);
-        attend_back(h, &b, context, h->rows, false, false);
+        transpose(h->k + here, keys, filled(keys), h->width, h->stride, kt);
+        transpose(h->v + here, keys, filled(keys), h->width, h->stride, vt);
+        clear_rows(h->d_k + here, keys, h->width, h->stride);
+        clear_rows(h->d_v + here, keys, h->width, h->stride);
+        attend_back(h, &b, h->causal ? first : 0, context, first == 0);
+        attend_back(h, &b, context, h->rows, false);
     }
 }

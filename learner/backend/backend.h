@@ -293,8 +293,6 @@ struct rm_backend_ops {
                       float *o, float *stats);
     void (*attention_dx)(struct rm_backend *b, const struct rm_attention *a, const float *qkv,
                          const float *o, float *stats, const float *d_o, float *d_qkv);
-    /* A row and head against keys and values that are held; NULL in backends of devices. */
-    void (*attention_row)(struct rm_backend *b, const struct rm_attention_row *row);
 
     /* For backends whose host cannot see the padding: computes spans(batch + 1) and slots of
      * x(batch, set->width) for the tokens that are there. NULL on the CPU: see learner/net/spans.c.
@@ -387,8 +385,7 @@ struct rm_backend_ops {
     X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
-    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop) \
-    X(attention_row)
+    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)
 #define RM_DEVICE_OPERATIONS(X) \
     X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
     X(compact_linear_dx) X(compact_linear_dw) X(find_spans)

@@ -193,11 +193,6 @@ void rm_cpu_attention_dx(struct rm_backend *b, const struct rm_attention *a, con
     run_heads(b, &w);
 }
 
-void rm_cpu_attention_row(struct rm_backend *b, const struct rm_attention_row *row)
-{
-    rm_cpu_of(b)->kernels->attention_row(row);
-}
-
 /* --- tokens ---------------------------------------------------------------------------------- */
 
 struct spans {

@@ -131,7 +131,6 @@ struct rm_kernels {
     void (*add)(const float *x, const float *y, size_t n, float *z);
     void (*attention)(const struct rm_attention_head *head);
     void (*attention_dx)(const struct rm_attention_head *head);
-    void (*attention_row)(const struct rm_attention_row *row);
     /* Mean of rows of n, and its gradient: a scaled row copied to each of `rows`. */
     void (*span_mean)(const float *x, uint32_t rows, uint32_t n, float *y);
     void (*span_mean_dx)(const float *dy, uint32_t rows, uint32_t n, float *dx);
@@ -166,7 +165,7 @@ struct rm_kernels {
     X(cosines) X(broadcast_mul) X(broadcast_mul_dx) X(noisy_weights) X(dropout) X(multiply) X(normalize) \
     X(noisy_outer) X(signed_root) X(dueling) X(dueling_dx) X(normals) X(uniforms) X(sum_squares) \
     X(sum_squares_diff) X(adam) X(rmsprop) X(combine) X(sum_parts) X(lerp) X(gru) X(gru_dx) \
-    X(lstm) X(lstm_dx) X(add) X(attention) X(attention_dx) X(attention_row) X(span_mean) X(span_mean_dx) \
+    X(lstm) X(lstm_dx) X(add) X(attention) X(attention_dx) X(span_mean) X(span_mean_dx) \
     X(span_dots) X(span_dots_dx) X(relate) X(relate_dw) X(graph_mean) X(graph_mean_dx) \
     X(graph_attention) X(graph_attention_dx)
 /* clang-format on */

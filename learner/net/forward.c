@@ -19,7 +19,8 @@ static const float *made_by(const struct rm_pass *p, uint32_t index)
     return b->whole ? b->y + rm_rows_before(p, form) * form->features : b->y;
 }
 
-void rm_net_run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
+/* Runs steps [from, to) for the group's states. */
+static void run_steps(const struct rm_pass *p, uint32_t from, uint32_t to)
 {
     struct rm_net_workspace *w = p->w;
     for (uint32_t i = from; i < to; i++) {
@@ -86,10 +87,10 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
     if (net->set_count)
         rm_spans_find(w, input->batch);
     if (!rows_are_apart(w, input)) {
-        rm_net_run_steps(&p, 0, net->step_count);
+        run_steps(&p, 0, net->step_count);
         return w->steps[w->result].y;
     }
-    rm_net_run_steps(&p, 0, net->prefix);
+    run_steps(&p, 0, net->prefix);
     uint32_t group = rm_on_device(w)
                          ? input->batch
                          : rm_net_group_states(w, net->uses_quantiles ? input->quantiles : 1);
@@ -98,7 +99,7 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
         p.states = input->batch - p.first < group ? input->batch - p.first : group;
         if (padded)
             p.states = rm_spans_group(w, p.first, input->batch, group);
-        rm_net_run_steps(&p, net->prefix, net->step_count);
+        run_steps(&p, net->prefix, net->step_count);
     }
     return w->steps[w->result].y;
 }

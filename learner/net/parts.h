@@ -238,22 +238,6 @@ struct rm_step_buffers {
     struct rm_net_product_buffers product[RM_NET_PRODUCTS_MAX];
 };
 
-/* cache.c: the rows of a pass with a cache, one behind the other in every padded form. */
-struct rm_cached_rows {
-    const struct rm_net_cache *cache;
-    uint32_t count;
-    const uint32_t *lane, *before; /* (count): of a row; context rows of its lane before it */
-    const uint8_t *query;          /* (count): is it one? */
-};
-
-/* Keys and values of a head of a step's attention in the row's lane, as attention_row() takes
- * them. */
-struct rm_cached_head {
-    float *kt, *v;
-};
-struct rm_cached_head rm_net_cache_head(const struct rm_cached_rows *rows, uint32_t step,
-                                        uint32_t row, uint32_t head, uint32_t width);
-
 struct rm_net_workspace {
     const struct rm_net *net;
     struct rm_backend *backend;
@@ -271,11 +255,10 @@ struct rm_net_workspace {
                           gradient of these rows is there already: they are added to it */
     float *d_out;      /* training: the gradient that the loss of rm_net_learn() writes */
     const float *x;    /* the rows that the last forward read */
-    const struct rm_cached_rows *cached; /* acting with a cache; NULL: without */
-    struct rm_net_tiles *tiles;          /* NULL: the network does not use tiles */
-    bool in_chunks;        /* RM_NET_LEARN: batches are cut into chunks of max_batch rows */
-    float *chunk_grads;    /* gradients of a chunk after the first */
-    uint32_t *chunk_index; /* rows of an incomplete chunk, filled up */
+    struct rm_net_tiles *tiles; /* NULL: the network does not use tiles */
+    bool in_chunks;             /* RM_NET_LEARN: batches are cut into chunks of max_batch rows */
+    float *chunk_grads;         /* gradients of a chunk after the first */
+    uint32_t *chunk_index;      /* rows of an incomplete chunk, filled up */
     /* If padding has no rows: in each set of tokens state i has the rows spans[i] to spans[i + 1],
      * and row r is token slots[r] of its state. spans (max_batch + 1), slots (max_batch * tokens of
      * the set); on a device, in its memory. */
@@ -429,8 +412,6 @@ void rm_net_ready(struct rm_net_workspace *w, const float *params,
                   const struct rm_net_input *input);
 const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *params,
                                   const struct rm_net_input *input);
-/* Steps [from, to) for the current states. */
-void rm_net_run_steps(const struct rm_pass *p, uint32_t from, uint32_t to);
 
 /* workspace.c. rm_net_workspace_create(), with or without tiles. */
 int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,

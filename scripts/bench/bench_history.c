@@ -3,11 +3,7 @@
  * distil.train   updates of the dark room's transformer (227,656 parameters, four post-norm blocks
  *                of 64, four heads, dropout 0.1): 16 regions of 80 queries, one in twelve without a
  *                region before it; forward pass, cross-entropy of actions and 0.1 of types,
- * gradient and AdamW. Samples are queries. Ceiling: the FMA peak of the cores.
- * distil.act     acting in eight worlds by one core: a transition and a query in every step,
- * through a region and the encoding of its context. Baseline: a forward pass of the whole context
- * in every step. */
-#include "learner/net/cache.h"
+ * gradient and AdamW. Samples are queries. Ceiling: the FMA peak of the cores. */
 #include "learner/net/history.h"
 
 #include "learner/net/net.h"
@@ -171,119 +167,8 @@ static void train(uint32_t threads)
     rm_backend_destroy(b);
 }
 
-enum { LANES = 8, ROWS = CONTEXT + 1, WHOLE = 8 /* of so many steps one is timed without cache */ };
-
-struct actor {
-    struct rm_net *net;
-    struct rm_net_cache *cache;
-    struct rm_net_workspace *w;
-    float *params, *contexts, *rows, *samples; /* contexts: (LANES, ROWS, width) */
-    struct rm_rng rng;
-};
-
-/* Rows [first, last) of every lane in one call, and a query each if `out` is given. */
-static void encode(struct actor *a, uint32_t first, uint32_t last, float *out)
-{
-    static uint32_t lane[LANES * (ROWS + 1)];
-    const size_t width = rm_history_width(FEATURES);
-    uint32_t n = 0;
-    for (uint32_t l = 0; l < LANES; l++) {
-        for (uint32_t r = first; r < last; r++, n++) {
-            memcpy(a->rows + n * width, a->contexts + (l * ROWS + r) * width,
-                   width * sizeof(float));
-            lane[n] = l;
-        }
-        if (out) {
-            rm_history_put(a->rows + n * width, RM_HISTORY_QUERY,
-                           rm_rng_below(&a->rng, CELLS * CELLS), NULL, FEATURES);
-            lane[n++] = l;
-        }
-    }
-    if (rm_net_cache_run(a->cache, a->params, lane, a->rows, n, out) < 0)
-        exit(1);
-}
-
-/* Steps a second. */
-static double with_cache(struct actor *a)
-{
-    float out[LANES * OUTPUTS];
-    const uint64_t start = rm_now_ns();
-    for (uint32_t l = 0; l < LANES; l++)
-        rm_net_cache_clear(a->cache, l);
-    encode(a, 0, REGION + 3, NULL);
-    for (uint32_t at; (at = rm_net_cache_rows(a->cache, 0)) < ROWS;)
-        encode(a, at, at + 1, out);
-    return REGION * LANES / ((double)(rm_now_ns() - start) * 1e-9);
-}
-
-static double without(struct actor *a)
-{
-    const size_t width = rm_history_width(FEATURES), floats = (ROWS + 1) * width;
-    const struct rm_net_input input = {.x = a->samples, .batch = LANES};
-    const uint64_t start = rm_now_ns();
-    for (uint32_t step = 0; step < REGION; step += WHOLE) {
-        memset(a->samples, 0, LANES * floats * sizeof(float));
-        for (uint32_t l = 0; l < LANES; l++) {
-            memcpy(a->samples + l * floats, a->contexts + l * ROWS * width,
-                   (REGION + 4 + step) * width * sizeof(float));
-            rm_history_put(a->samples + l * floats + ROWS * width, RM_HISTORY_QUERY, 40, NULL,
-                           FEATURES);
-        }
-        rm_net_forward(a->w, a->params, &input);
-    }
-    return REGION / WHOLE * LANES / ((double)(rm_now_ns() - start) * 1e-9);
-}
-
-static void act(void)
-{
-    const struct rm_network_config config = transformer();
-    const struct rm_net_shape shape =
-        rm_history_shape(ROWS, 1, FEATURES, CELLS * CELLS, ACTIONS, TYPES);
-    const size_t width = rm_history_width(FEATURES);
-    struct actor a = {.rng = rm_rng_at(1, RM_STREAM_TEST, 1, 0)};
-    struct rm_backend *b;
-    struct rm_error error;
-    need(rm_backend_cpu_create(&b, 1, "auto", &error), &error);
-    need(rm_net_compile(&a.net, &config, &shape, &error), &error);
-    need(rm_net_cache_create(&a.cache, a.net, b, LANES, ROWS, &error), &error);
-    need(rm_net_workspace_create(&a.w, a.net, b, LANES, 1, RM_NET_ACT, &error), &error);
-    a.params = b->ops->alloc(b, rm_net_param_count(a.net));
-    a.contexts = b->ops->alloc(b, (LANES * ROWS + REGION) * width);
-    a.rows = b->ops->alloc(b, LANES * (ROWS + 1) * width);
-    a.samples = b->ops->alloc(b, LANES * (ROWS + 1) * width);
-    if (!a.params || !a.contexts || !a.rows || !a.samples)
-        exit(1);
-    for (uint32_t l = 0; l < LANES; l++) { /* the next lane's rows replace the queries */
-        put_region(&a.rng, false, a.contexts + l * ROWS * width);
-        put_transition(&a.rng, a.contexts + (l * ROWS + CONTEXT) * width);
-    }
-    rm_net_init(a.net, a.params, rm_rng_at(1, RM_STREAM_INIT, 0, 0));
-    rm_net_prepare(a.w, a.params);
-    rm_net_cache_prepare(a.cache, a.params);
-    double values[RUNS], baseline[RUNS];
-    for (int r = -2; r < RUNS; r++) {
-        const double cached = with_cache(&a), whole = without(&a);
-        if (r >= 0) {
-            values[r] = cached;
-            baseline[r] = whole;
-        }
-    }
-    rm_bench_report(&(struct rm_bench_result){"distil.act", "steps/s", values, RUNS, 0,
-                                              rm_bench_median(baseline, RUNS),
-                                              "one core, eight worlds"});
-    float *all[] = {a.params, a.contexts, a.rows, a.samples};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        b->ops->release(b, all[i]);
-    rm_net_cache_destroy(a.cache);
-    rm_net_workspace_destroy(a.w);
-    rm_net_destroy(a.net);
-    rm_backend_destroy(b);
-}
-
 int main(int argc, char **argv)
 {
-    if (rm_bench_wanted(argc, argv, "distil.act"))
-        act();
     if (rm_bench_wanted(argc, argv, "distil.train"))
         train(sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1);
     return 0;

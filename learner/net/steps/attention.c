@@ -5,7 +5,6 @@
 #include "learner/net/steps/steps.h"
 
 #include <math.h>
-#include <string.h>
 
 enum product { QKV_PRODUCT, OUT_PRODUCT };
 enum kept { QKV, O, STATS, D_QKV, D_O, KEPT };
@@ -67,34 +66,6 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .before = p->first + p->input->rows_before};
 }
 
-/* A row after the other: each puts its key and value behind those of its lane and sees all of them.
- * The next row of the lane comes in the place of a query. */
-static void attend_cached(const struct rm_pass *p, const struct rm_step *s, const float *qkv,
-                          float *o)
-{
-    const struct rm_cached_rows *rows = p->w->cached;
-    const uint32_t units = units_of(s), heads = s->layer.heads, width = units / heads;
-    for (uint32_t r = 0; r < rows->count; r++)
-        for (uint32_t h = 0; h < heads; h++) {
-            const struct rm_cached_head of =
-                rm_net_cache_head(rows, (uint32_t)(s - p->w->net->steps), r, h, width);
-            const float *q = qkv + (size_t)r * 3 * units + (size_t)h * width;
-            const uint32_t at = rows->before[r], block = at / RM_ATTENTION_KEYS;
-            float *kt = of.kt + (size_t)block * RM_ATTENTION_KEYS * width + at % RM_ATTENTION_KEYS;
-            for (uint32_t i = 0; i < width; i++)
-                kt[(size_t)i * RM_ATTENTION_KEYS] = q[units + i];
-            memcpy(of.v + (size_t)at * width, q + 2 * units, width * sizeof *of.v);
-            const struct rm_attention_row row = {q,
-                                                 of.kt,
-                                                 of.v,
-                                                 at + 1,
-                                                 width,
-                                                 1.0f / sqrtf((float)width),
-                                                 o + (size_t)r * units + (size_t)h * width};
-            p->ops->attention_row(p->b, &row);
-        }
-}
-
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     struct rm_step_buffers *b = rows->own;
@@ -103,10 +74,7 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
     float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
     rm_net_product_forward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x, n,
                            RM_ACT_NONE, qkv);
-    if (p->w->cached)
-        attend_cached(p, s, qkv, o);
-    else
-        p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
+    p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
     rm_net_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, n, RM_ACT_NONE,
                            rows->y);
 }

@@ -81,16 +81,19 @@ static size_t code_of(float code, uint32_t codes)
     return code >= 0 && code < (float)codes ? (size_t)code : 0;
 }
 
-/* Of a row that sees `at` others. */
-static struct place place_at(const struct rm_net *net, const struct rm_step *s, const float *x,
-                             uint32_t at, bool query)
+/* Row `i` of `rows` of a sample. */
+static struct place place_of(const struct rm_net *net, const struct rm_step *s, const float *x,
+                             uint32_t i, uint32_t rows)
 {
     const struct rm_history_shape *shape = &net->shape.history;
     const struct tables t = tables_of(net, s);
     const size_t units = s->out.features;
+    const uint32_t queries = shape->queries < rows ? shape->queries : rows;
+    const uint32_t context = rows - queries;
+    const uint32_t at = i < context ? i : rm_history_seen(context, queries, i - context);
     struct place p = {RM_NO_OFFSET, t.type, t.position};
     p.position += (at < s->layer.codes ? at : s->layer.codes - 1) * units;
-    if (query) {
+    if (i >= context) {
         p.own = t.query + code_of(x[1], shape->query_codes) * units;
     } else if (x[0] == (float)RM_HISTORY_BEGIN || x[0] == (float)RM_HISTORY_END) {
         const size_t end = x[0] == (float)RM_HISTORY_END;
@@ -98,24 +101,6 @@ static struct place place_at(const struct rm_net *net, const struct rm_step *s, 
         p.type += (1 + end) * units;
     }
     return p;
-}
-
-/* Row `i` of `rows` of a sample. */
-static struct place place_of(const struct rm_net *net, const struct rm_step *s, const float *x,
-                             uint32_t i, uint32_t rows)
-{
-    const uint32_t all = net->shape.history.queries, queries = all < rows ? all : rows;
-    const uint32_t context = rows - queries;
-    const bool query = i >= context;
-    return place_at(net, s, x, query ? rm_history_seen(context, queries, i - context) : i, query);
-}
-
-static void embed(const struct rm_pass *p, const struct place *at, size_t units, float *y)
-{
-    const float *type = p->params + at->type, *position = p->params + at->position;
-    const float *own = at->own == RM_NO_OFFSET ? y : p->params + at->own;
-    for (size_t u = 0; u < units; u++)
-        y[u] = own[u] + type[u] + position[u];
 }
 
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
@@ -128,18 +113,16 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
         memcpy(features + r * m->in, rows->x + r * width + RM_HISTORY_FEATURES,
                m->in * sizeof *features);
     rm_net_product_forward(p, m, &rows->own->product[0], features, n, RM_ACT_NONE, rows->y);
-    const struct rm_cached_rows *cached = p->w->cached;
-    for (uint32_t r = 0; cached && r < cached->count; r++) {
-        const struct place at =
-            place_at(p->w->net, s, rows->x + r * width, cached->before[r], cached->query[r]);
-        embed(p, &at, units, rows->y + r * units);
-    }
-    for (uint32_t sample = 0; !cached && sample < p->states; sample++)
+    for (uint32_t sample = 0; sample < p->states; sample++)
         for (uint32_t r = spans[sample]; r < spans[sample + 1]; r++) {
             const size_t row = r - spans[0];
             const struct place at = place_of(p->w->net, s, rows->x + row * width, r - spans[sample],
                                              spans[sample + 1] - spans[sample]);
-            embed(p, &at, units, rows->y + row * units);
+            const float *type = p->params + at.type, *position = p->params + at.position;
+            float *y = rows->y + row * units;
+            const float *own = at.own == RM_NO_OFFSET ? y : p->params + at.own;
+            for (size_t u = 0; u < units; u++)
+                y[u] = own[u] + type[u] + position[u];
         }
 }
 
@@ -214,11 +197,7 @@ static void pick(const struct rm_pass *p, const struct rm_step *s, const struct 
 {
     const uint32_t *spans = rm_spans_of(p, &s->in);
     const size_t n = s->in.features;
-    const struct rm_cached_rows *cached = p->w->cached;
-    for (uint32_t r = 0, i = 0; cached && r < cached->count; i += cached->query[r++])
-        if (cached->query[r])
-            memcpy(rows->y + i * n, rows->x + r * n, n * sizeof *rows->y);
-    for (uint32_t i = 0; !cached && i < p->states; i++) {
+    for (uint32_t i = 0; i < p->states; i++) {
         const struct rm_span_rows of = queries_of(spans, i, s->out.tokens);
         float *y = rows->y + (size_t)i * s->out.tokens * n;
         memset(y, 0, of.missing * n * sizeof *y);

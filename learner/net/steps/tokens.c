@@ -50,10 +50,6 @@ static struct rm_spans spans_of(const struct rm_pass *p, const struct rm_row_for
 
 static void leave_out(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    if (p->w->cached) { /* there is no padding */
-        rm_copy_floats(p, rows->y, rows->x, (size_t)p->w->cached->count * s->out.features);
-        return;
-    }
     const struct rm_spans of = spans_of(p, &s->out);
     p->ops->spread_dx(p->b, &of, rows->x, s->out.features, rows->y);
 }

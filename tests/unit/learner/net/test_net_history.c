@@ -1,6 +1,5 @@
 /* Networks over packed histories: the transformer of the dark room and what its outputs may depend
  * on. Its layers' arithmetic is tested as every layer's (test_net_gradients). */
-#include "learner/net/cache.h"
 #include "learner/net/history.h"
 
 #include "tests/support/levels.h"
@@ -312,106 +311,6 @@ static void the_same_draws(void **state)
     free(x);
 }
 
-enum { LANES = 3, ROWS = CONTEXT + 1 };
-
-/* A lane's context of at most ROWS rows, then the query, as a sample of one query. */
-static void expect_the_same(struct rm_net_workspace *w, const float *params, const float *context,
-                            uint32_t rows, const float *query, const float *got)
-{
-    float *x = calloc((ROWS + 1) * WIDTH, sizeof *x);
-    memcpy(x, context, rows * WIDTH * sizeof *x);
-    memcpy(x + ROWS * WIDTH, query, WIDTH * sizeof *x);
-    const struct rm_net_input input = {.x = x, .batch = 1};
-    const float *want = rm_net_forward(w, params, &input);
-    for (uint32_t k = 0; k < OUTPUTS; k++)
-        if (!(fabsf(got[k] - want[k]) <= 1e-5f))
-            fail_msg("%u rows, logit %u: %.9g with the cache, %.9g without", rows, k,
-                     (double)got[k], (double)want[k]);
-    free(x);
-}
-
-/* Lanes at different places, each a row and a query a call; one closes its region on the way and
- * begins with many rows at once. */
-static void acting_with_a_cache(void **state)
-{
-    struct level_state *level = *state;
-    struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, 0, 0);
-    struct rm_net *net = compile(ROWS, 1);
-    float *params = parameters(net);
-    struct rm_net_workspace *w = workspace(net, level->backend, 1, RM_NET_INFER, params);
-    struct rm_net_cache *cache;
-    struct rm_error error;
-    float *history[LANES];
-    uint32_t rows[LANES] = {0};
-    static const uint32_t zeros[ROWS];
-    assert_int_equal(rm_net_cache_create(&cache, net, level->backend, LANES, ROWS, &error), 0);
-    rm_net_cache_prepare(cache, params);
-    for (uint32_t l = 0; l < LANES; l++)
-        history[l] = calloc(ROWS * WIDTH, sizeof(float));
-    for (uint32_t turn = 0; turn < 150; turn++) {
-        float x[2 * LANES * WIDTH], out[LANES * OUTPUTS];
-        uint32_t lane[2 * LANES], n = 0;
-        if (turn == 100) { /* the last 83 rows of lane 0 become its whole context */
-            memmove(history[0], history[0] + (rows[0] - 83) * WIDTH, 83 * WIDTH * sizeof(float));
-            rows[0] = 83;
-            rm_net_cache_clear(cache, 0);
-            assert_int_equal(rm_net_cache_run(cache, params, zeros, history[0], 83, out), 0);
-        }
-        for (uint32_t l = 0; l < LANES; l++) {
-            if (turn % (l + 1) == 0) {
-                float *row = history[l] + rows[l]++ * WIDTH;
-                if (rows[l] == 1 || rows[l] == 50)
-                    rm_history_put(row, rows[l] == 1 ? RM_HISTORY_BEGIN : RM_HISTORY_END, 0, NULL,
-                                   FEATURES);
-                else
-                    put_transition(&rng, row);
-                memcpy(x + n * WIDTH, row, WIDTH * sizeof *x);
-                lane[n++] = l;
-            }
-            rm_history_put(x + n * WIDTH, RM_HISTORY_QUERY, rm_rng_below(&rng, CODES_OF_QUERIES),
-                           NULL, FEATURES);
-            lane[n++] = l;
-        }
-        assert_int_equal(rm_net_cache_run(cache, params, lane, x, n, out), LANES);
-        for (uint32_t i = 0, q = 0; i < n; i++) {
-            const bool asks = x[i * WIDTH] == RM_HISTORY_QUERY;
-            if (asks && (turn < 3 || turn % 29 == 0 || (turn >= 99 && turn < 102)))
-                expect_the_same(w, params, history[lane[i]], rows[lane[i]], x + i * WIDTH,
-                                out + q * OUTPUTS);
-            q += asks;
-        }
-    }
-    for (uint32_t l = 0; l < LANES; l++)
-        assert_int_equal(rm_net_cache_rows(cache, l), rows[l]);
-    assert_int_equal(rm_net_cache_run(cache, params, zeros, history[0], ROWS - rows[0] + 1, NULL),
-                     -ENOSPC);
-    assert_int_equal(rm_net_cache_rows(cache, 0), rows[0]);
-    for (uint32_t l = 0; l < LANES; l++)
-        free(history[l]);
-    rm_net_cache_destroy(cache);
-    rm_net_workspace_destroy(w);
-    free(params);
-    rm_net_destroy(net);
-}
-
-static void refused_caches(void **state)
-{
-    struct level_state *level = *state;
-    struct rm_net_cache *cache;
-    struct rm_error error;
-    struct rm_net *net = compile(CONTEXT, REGION);
-    assert_int_equal(rm_net_cache_create(&cache, net, level->backend, 1, 1, &error), -EINVAL);
-    assert_string_equal(error.text, "cache: the network has 80 queries a sample; it needs 1");
-    rm_net_destroy(net);
-    const struct rm_network_config places = {.layer_count = 2,
-                                             .layers = {HISTORY(6, 12), POSITION(20)}};
-    const struct rm_net_shape shape = HISTORIES(7, 1, 2, 3, 2, 3);
-    assert_int_equal(rm_net_compile(&net, &places, &shape, &error), 0);
-    assert_int_equal(rm_net_cache_create(&cache, net, level->backend, 1, 1, &error), -ENOTSUP);
-    assert_string_equal(error.text, "cache: a layer position needs all rows at once");
-    rm_net_destroy(net);
-}
-
 /* A damaged sample has fewer rows than queries: numbers without meaning, nothing else. */
 static void too_few_rows(void **state)
 {
@@ -475,8 +374,6 @@ int main(void)
         cmocka_unit_test(nothing_leaks),
         cmocka_unit_test(the_same_draws),
         cmocka_unit_test(too_few_rows),
-        cmocka_unit_test(acting_with_a_cache),
-        cmocka_unit_test(refused_caches),
         cmocka_unit_test(refusals),
     };
     return run_on_levels(tests, sizeof tests / sizeof tests[0]);

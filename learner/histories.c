@@ -395,26 +395,6 @@ static int is_held_out(const struct rm_recording *r, const json_t *keys, struct 
 
 /* --- the data set ----------------------------------------------------------------------------- */
 
-static int check_agent(const struct rm_env_agent *agent, struct rm_error *error)
-{
-    if (agent->actions == 0 || agent->choices > 1 || agent->boxes)
-        return rm_fail(error, -EINVAL,
-                       "histories are of one discrete action a step; agent %s has "
-                       "others",
-                       agent->name);
-    if (agent->has_mask)
-        return rm_fail(error, -EINVAL,
-                       "histories have no masks of legal actions; agent %s has "
-                       "them",
-                       agent->name);
-    if (!rm_features_codes(agent))
-        return rm_fail(error, -EINVAL,
-                       "queries are observations of whole numbers within bounds, "
-                       "at most 2^24 different ones; those of agent %s are not",
-                       agent->name);
-    return 0;
-}
-
 /* Every observation is a query. */
 static int check_queries(const struct rm_histories *h, struct rm_error *error)
 {
@@ -491,9 +471,7 @@ int rm_histories_open(struct rm_histories **histories, const struct rm_experimen
     h->width = rm_history_width(rm_features_step_count(agent));
     h->distinct.obs_bytes = (plan->policy[policy].obs_bytes + 3) / 4 * 4;
     h->distinct.bytes = h->distinct.obs_bytes + sizeof(struct tail);
-    int rc = check_agent(agent, error);
-    if (rc == 0)
-        rc = read_all(h, e, &plan->policy[policy], error);
+    int rc = read_all(h, e, &plan->policy[policy], error);
     if (rc == 0)
         rc = check_pairs(h, e, error);
     if (rc == 0)

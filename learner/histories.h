@@ -53,7 +53,7 @@ struct rm_histories_count {
 };
 
 /* The histories of a policy, whose agents are as `agent`, which outlives them. -EINVAL: what the
- * recordings are of does not fit, or the world's observations are no queries; -EBADMSG: with number
+ * recordings are of does not fit; -EBADMSG: with number
  * and position of a chunk that is damaged; -ENODATA: there is no whole region. */
 int rm_histories_open(struct rm_histories **histories, const struct rm_experiment *experiment,
                       const struct rm_plan *plan, uint32_t policy, const struct rm_env_agent *agent,

@@ -195,6 +195,28 @@ static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
            memcmp(a->choice_actions, b->choice_actions, sizeof a->choice_actions) == 0;
 }
 
+/* Steps of a history are discrete actions, its queries observations as whole numbers. */
+static int check_history(const struct rm_env_agent *agent, struct rm_error *error)
+{
+    if (agent->actions == 0 || agent->choices > 1 || agent->boxes)
+        return rm_fail(
+            error, -EINVAL,
+            "algorithm.name distill learns from histories of one discrete action a step; "
+            "agent %s has others",
+            agent->name);
+    if (agent->has_mask)
+        return rm_fail(error, -EINVAL,
+                       "algorithm.name distill learns from histories without masks of legal "
+                       "actions; agent %s has masks",
+                       agent->name);
+    if (!rm_features_codes(agent))
+        return rm_fail(error, -EINVAL,
+                       "algorithm.name distill needs observations of whole numbers within bounds, "
+                       "at most 2^24 different ones; those of agent %s are not",
+                       agent->name);
+    return 0;
+}
+
 static int size_policy(struct rm_policy_plan *policy, uint32_t index, const struct rm_plan *plan,
                        const struct rm_experiment *e, const struct rm_env_spec *spec,
                        struct rm_error *error)
@@ -247,6 +269,9 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
                        "world \"%s\": agent %s chooses real numbers beside discrete actions; sac "
                        "takes either: use ppo, appo or vtrace",
                        spec->name, first->name);
+    const int fits = traits->histories ? check_history(first, error) : 0;
+    if (fits < 0)
+        return rm_fail_within(error, fits, "policy %s", policy->name);
     policy->frozen = rm_frozen_policy(e, index) != NULL;
     policy->shape = rm_plan_net_shape(e, first);
     struct rm_net *net;

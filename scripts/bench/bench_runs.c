@@ -40,10 +40,10 @@
  * the observation. */
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
+#include "shm/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
@@ -73,14 +73,6 @@ static void fail(const char *what)
 {
     fprintf(stderr, "bench_runs: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static int discard(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 static void find_program(void)
@@ -338,6 +330,6 @@ int main(int argc, char **argv)
         bench_w2("w2.train.checked", "debug.check_finite=always");
     if (rm_bench_wanted(argc, argv, "w3.train"))
         bench_w3("w3.train");
-    nftw(directory, discard, 16, FTW_DEPTH | FTW_PHYS);
+    rm_file_remove_all(directory);
     return 0;
 }

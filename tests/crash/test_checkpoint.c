@@ -8,6 +8,7 @@
 #include "daemon/checkpoint_manifest.c"
 #include "shm/base/fault.c"
 
+#include "shm/base/file.h"
 #include "tests/crash/disk.h"
 #include "tests/crash/small_checkpoint.h"
 #include "tests/crash/victim.h"
@@ -25,7 +26,7 @@ static int make_run(void **state)
 static int remove_run(void **state)
 {
     (void)state;
-    rm_test_remove_tree(run);
+    rm_file_remove_all(run);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/checkpoint_files.c"
 #include "daemon/checkpoint_manifest.c"
 #include "shm/base/clock.h"
+#include "shm/base/file.h"
 
 static char run[64];
 static struct rm_checkpointer made;
@@ -115,7 +116,7 @@ static int make_run(void **state)
 static int remove_run(void **state)
 {
     (void)state;
-    rm_test_remove_tree(run);
+    rm_file_remove_all(run);
     return 0;
 }
 

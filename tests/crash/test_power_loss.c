@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "daemon/resume.h"
 #include "daemon/run_lock.h"
+#include "shm/base/file.h"
 #include "tests/crash/recording.h"
 #include "tests/crash/small_checkpoint.h"
 #include "tests/support/daemon.h"
@@ -34,8 +35,8 @@ static int remove_folders(void **state)
 {
     (void)state;
     record_end();
-    rm_test_remove_tree(root);
-    rm_test_remove_tree(found);
+    rm_file_remove_all(root);
+    rm_file_remove_all(found);
     return 0;
 }
 
@@ -60,7 +61,7 @@ static void make_all(void)
 
 static void empty_found(void)
 {
-    rm_test_remove_tree(found);
+    rm_file_remove_all(found);
     assert_int_equal(mkdir(found, 0755), 0);
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/daemon.h"
 #include "daemon/running.h"
 #include "daemon/loop_memory.h"
+#include "shm/base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -223,7 +224,7 @@ static int check(char **result, struct rm_error *error)
 
 static void forget_runs(void)
 {
-    rm_test_remove_tree(options().run_directory);
+    rm_file_remove_all(options().run_directory);
 }
 
 /* Up to where workers would be started, which the environment keeps it from. */

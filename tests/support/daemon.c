@@ -1,8 +1,8 @@
+#include "shm/base/file.h"
 #include "tests/support/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -170,17 +170,6 @@ int rm_test_daemon_wait(struct rm_test_daemon *d, double seconds)
     return -1;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-    (void)st, (void)kind, (void)where;
-    return remove(path);
-}
-
-void rm_test_remove_tree(const char *path)
-{
-    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 void rm_test_daemon_end(struct rm_test_daemon *d)
 {
     if (d->pid > 0) {
@@ -189,7 +178,7 @@ void rm_test_daemon_end(struct rm_test_daemon *d)
         d->pid = 0;
     }
     if (d->home[0] && !getenv("RM_TEST_KEEP"))
-        rm_test_remove_tree(d->home);
+        rm_file_remove_all(d->home);
 }
 
 const char *rm_test_daemon_output(struct rm_test_daemon *d)

@@ -32,9 +32,6 @@ int rm_test_daemon_wait(struct rm_test_daemon *daemon, double seconds);
 /* Kills what is left and removes the directory. */
 void rm_test_daemon_end(struct rm_test_daemon *daemon);
 
-/* Removes a directory and all that is in it. */
-void rm_test_remove_tree(const char *path);
-
 /* What it wrote to standard output and error. Static storage. */
 const char *rm_test_daemon_output(struct rm_test_daemon *daemon);
 /* A file of the latest run directory. Static storage; "" when absent. */

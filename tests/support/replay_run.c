@@ -4,10 +4,10 @@
 #include "config/config.h"
 #include "learner/learner.h"
 #include "learner/net/safetensors.h"
+#include "shm/base/file.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,21 +38,13 @@ void rm_replay_run_start(struct rm_replay_run *r, const char *kind, const char *
             fail_msg("%s", error.text);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 void rm_replay_run_stop(struct rm_replay_run *r)
 {
     for (uint32_t a = 0; a < r->actors; a++)
         rm_actor_destroy(r->actor[a]);
     rm_learner_destroy(r->learner);
     rm_session_close(&r->session);
-    nftw(r->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    rm_file_remove_all(r->folder);
 }
 
 void rm_replay_run_to_its_end(struct rm_replay_run *r)

@@ -3,9 +3,9 @@
 #include "tests/support/unit.h"
 
 #include "daemon/cgroup.h"
+#include "shm/base/file.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,16 +73,11 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
-{
-    (void)st, (void)type, (void)walk;
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     (void)state;
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    rm_file_remove_all(root);
+    return 0;
 }
 
 static void a_worker_has_its_limits(void **state)

@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/file.h"
 #include "shm/layout.h"
 #include "tests/support/daemon.h"
 #include "tests/support/session.h"
@@ -104,7 +105,7 @@ static int teardown(void **state)
     uv_close((uv_handle_t *)&c.timer, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     rm_session_close(&session);
-    rm_test_remove_tree(directory);
+    rm_file_remove_all(directory);
     return uv_loop_close(&loop);
 }
 

@@ -1,6 +1,7 @@
 /* Checkpoints on the disk: what is sealed is whole, what is damaged is refused, what is old goes.
  */
 #include "daemon/checkpoint_files.h"
+#include "shm/base/file.h"
 #include "tests/support/daemon.h"
 #include "tests/support/unit.h"
 
@@ -26,7 +27,7 @@ static int make_run(void **state)
 static int remove_run(void **state)
 {
     (void)state;
-    rm_test_remove_tree(run);
+    rm_file_remove_all(run);
     return 0;
 }
 
@@ -180,7 +181,7 @@ static void what_is_claimed_is_checked(void **state)
         assert_int_equal(rm_checkpoint_check(folder_of(1), true, &facts, &error), -EBADMSG);
         if (!strstr(error.text, claims[i].words))
             fail_msg("\"%s\" does not say \"%s\"", error.text, claims[i].words);
-        rm_test_remove_tree(folder_of(1));
+        rm_file_remove_all(folder_of(1));
     }
 }
 

@@ -1,5 +1,6 @@
 /* Event files read back byte by byte: framing, checksums, fields. */
 #include "daemon/tensorboard.h"
+#include "shm/base/file.h"
 #include "tests/support/daemon.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    rm_test_remove_tree(directory.path);
+    rm_file_remove_all(directory.path);
     return 0;
 }
 

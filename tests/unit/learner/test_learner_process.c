@@ -4,13 +4,13 @@
 #include "actor/actor.h"
 #include "shm/atomic.h"
 #include "shm/base/clock.h"
+#include "shm/base/file.h"
 #include "tests/support/program.h"
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -101,19 +101,11 @@ static void open_session(uint64_t steps)
     open_session_of(steps, 1, "each");
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 static void close_session(void)
 {
     rm_actor_destroy(actor);
     rm_session_close(&session);
-    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    rm_file_remove_all(folder);
 }
 
 static uint64_t updates(void)

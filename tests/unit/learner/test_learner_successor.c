@@ -3,6 +3,7 @@
 #include "learner/learner.h"
 #include "learner/state_file.h"
 #include "shm/atomic.h"
+#include "shm/base/file.h"
 #include "tests/support/daemon.h"
 #include "tests/support/replay_run.h"
 #include "tests/support/session.h"
@@ -126,7 +127,7 @@ static void takes_up(const char *kind, const char *const parts[NOT_PUBLISHED_MAX
     rm_state_destroy(later);
     rm_state_destroy(after);
     rm_replay_run_stop(&r);
-    rm_test_remove_tree(folder);
+    rm_file_remove_all(folder);
 }
 
 static void a_successor_takes_up_optimizer_and_target(void **state)

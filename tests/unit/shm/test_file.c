@@ -26,7 +26,7 @@ static int make_root(void **state)
 static int remove_root(void **state)
 {
     (void)state;
-    rm_test_remove_tree(root);
+    rm_file_remove_all(root);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "actor/worlds/bridges/python.h"
 #include "actor/worlds/sandbox.h"
+#include "shm/base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -178,7 +179,7 @@ static unsigned pry(enum rm_sandbox_mode sandbox, bool network)
     rm_test_batch_reset(&batch);
     const unsigned could = (unsigned)((const float *)rm_test_batch_obs(&batch, 0, 0))[2];
     rm_test_batch_close(&batch);
-    rm_test_remove_tree(folder);
+    rm_file_remove_all(folder);
     return could;
 }
 

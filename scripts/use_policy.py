@@ -73,7 +73,7 @@ ACTIVATIONS = {
     "dropout": lambda x: x,  # for training
 }
 OVER_EDGES = ("message_passing", "graph_attention", "graph_pool")
-LOOK_ACROSS = ("attention", "position", "mean_pool", "pointer", *OVER_EDGES)  # layers that need to know which numbers make a token
+LOOK_ACROSS = ("attention", "position", "mean_pool", "pointer", "history", *OVER_EDGES)  # layers that need to know which numbers make a token
 
 
 class Walk:
@@ -123,7 +123,10 @@ class Policy:
             alone = self.layers if len(self.observations) == 1 and not self.branches else []
             first = [layer["type"] for layer in self.branches.get(o["name"], alone)[:1]]
             o["whole"] = first == ["embedding"]
+        self.history = json.loads(metadata.get("history", "null"))  # packed histories: places, width, queries, types
         self.inputs = self.frame_stack * sum(self.words(o) + o["counted"] for o in self.observations)
+        if self.history:
+            self.inputs = self.history["places"] * self.history["width"]
 
     @classmethod
     def load(cls, path):
@@ -165,6 +168,8 @@ class Policy:
     def shape(self, o=None):
         """How the inputs of an observation are laid out, or of all; frames of a stack come before everything. []: a
         vector."""
+        if self.history:
+            return [self.history["places"], self.history["width"]]
         if o is None and (len(self.observations) > 1 or self.observation["counted"]):
             return [self.inputs]  # numbers side by side
         o = o or self.observation
@@ -246,6 +251,27 @@ class Policy:
         walk.x = sigmoid(x[3] + own[3]) * np.tanh(c)
         walk.memory[name] = walk.x, c
 
+    def seen(self, walk):
+        """Of a history: which rows are queries; how many rows of the context each row sees besides itself; and the place
+        of each row without padding."""
+        there = walk.there.astype(np.int64)
+        place, rows = np.cumsum(there, axis=1) - there, there.sum(axis=1, keepdims=True)
+        queries = self.history["queries"]
+        asks = place >= rows - queries
+        return asks, np.maximum(np.where(asks, place + 1 - queries, place), 0), place
+
+    def run_history(self, walk, name, layer):
+        part = lambda what: self.tensors["%s.%s" % (name, what)]
+        asks, seen, _ = self.seen(walk)
+        kind = np.where(asks, 4, walk.x[:, :, 0]).astype(np.int64)
+        end = (kind == 2) | (kind == 3)
+        codes = np.where(asks, walk.x[:, :, 1], 0).astype(np.int64)
+        x = np.where(end[..., None], part("ends")[np.where(end, kind - 2, 0)],
+                     self.linear(name + ".context", walk.x[:, :, 2:]))
+        x = np.where(asks[..., None], part("query")[codes], x)
+        walk.x = x + part("type")[np.where(end, kind - 1, 0)] + part("position")[seen]
+        walk.tokens = True
+
     def run_attention(self, walk, name, layer):
         batch, tokens, _ = walk.x.shape
         parts = self.linear(name + ".qkv", walk.x).reshape(batch, tokens, 3, layer["heads"], -1)
@@ -254,6 +280,10 @@ class Policy:
         sees = np.broadcast_to(walk.there[:, None, None, :], scores.shape)
         if layer["causal"]:
             sees = sees & np.tri(tokens, dtype=bool)
+        if self.history:  # nothing sees a query but itself
+            asks, seen, place = self.seen(walk)
+            others = (place[:, None] < (seen + ~asks)[..., None]) & ~asks[:, None]
+            sees = sees & (others | np.eye(tokens, dtype=bool))[:, None]
         scores = np.where(sees, scores, np.float32(-1e30))
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True)) * sees
         weights /= np.maximum(weights.sum(axis=-1, keepdims=True), np.float32(1e-30))
@@ -318,7 +348,7 @@ class Policy:
         walk.x = np.concatenate([walk.x, picked], axis=1)
 
     RUN = {"linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
-           "one_hot": run_one_hot, "message_passing": run_message_passing, "graph_attention": run_graph_attention,
+           "history": run_history, "one_hot": run_one_hot, "message_passing": run_message_passing, "graph_attention": run_graph_attention,
            "graph_pool": run_graph_pool,
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d,
            "residual": run_residual, "gru": run_gru, "lstm": run_lstm, "attention": run_attention,
@@ -427,6 +457,8 @@ class Policy:
         self.run(walk, self.layers, "layers")
         if self.layers and self.layers[-1]["type"] == "pointer":
             return walk.x
+        if self.history:  # of each query: logits of actions, then of types
+            return self.linear("head", walk.x[:, -self.history["queries"]:]).reshape(len(x), -1)
         x = self.linear("head", self.side_by_side(walk))
         if self.reals and self.reals["deviation"] == "parameter":
             x = np.concatenate([x, np.tile(self.tensors["head.log_deviation"], (len(x), 1))], axis=1)
@@ -456,6 +488,8 @@ class Policy:
         """The greedy action, or a list of them where an agent makes several choices; where it chooses real numbers
         an array of them, alone or behind the choices in a list. `state` (from new_state) is moved on by one step.
         Several observations are {name: array}."""
+        if self.history:
+            raise ValueError("this policy acts on histories, which outputs() takes: see docs/networks.md")
         x, reals = self.see(observation, state)[None], []
         if self.reals:
             out = self.outputs(x, memory=state.memory)[0]
@@ -568,7 +602,8 @@ def main():
         play(policy, arguments.play, rng)
     else:
         describe(policy)
-        act_at_random(policy, 5, rng)
+        if not policy.history:
+            act_at_random(policy, 5, rng)
 
 
 if __name__ == "__main__":

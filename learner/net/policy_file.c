@@ -5,6 +5,7 @@
 #include "config/schema.h"
 #include "config/traits.h"
 #include "learner/net/features.h"
+#include "learner/net/parts.h"
 #include "learner/net/reals.h"
 #include "learner/net/safetensors.h"
 #include "shm/base/file.h"
@@ -124,6 +125,13 @@ static json_t *reals(const struct rm_policy_file *p)
     return o;
 }
 
+/* What a network of histories takes and gives (learner/net/history.h). */
+static json_t *history(const struct rm_net_shape *shape)
+{
+    return json_pack("{sisisisi}", "places", (int)shape->dim[0], "width", (int)shape->dim[1],
+                     "queries", (int)shape->history.queries, "types", (int)shape->history.types);
+}
+
 /* Quantiles of the network's output; 1 for an output without quantiles. */
 static uint32_t quantiles(const struct rm_policy_file *p)
 {
@@ -151,6 +159,8 @@ static json_t *make_metadata(const struct rm_policy_file *p)
     set_json(m, "choices", choices(p->agent));
     if (p->agent->boxes)
         set_json(m, "reals", reals(p));
+    if (p->net->shape.history.queries)
+        set_json(m, "history", history(&p->net->shape));
     set_number(m, "masks", p->agent->has_mask);
     set_number(m, "seed", e->seed);
     set_number(m, "updates", p->updates);

@@ -5,7 +5,8 @@
  *
  * Metadata: format ("ringmaster-policy-1"), experiment, policy, world (JSON), algorithm, quantiles,
  * acting_quantiles, network (JSON), observation (JSON: dtype, shape, low, high, features, and for
- * code8 codes, channels, codebook), frame_stack, actions, masks, seed, updates, env_steps. */
+ * code8 codes, channels, codebook), frame_stack, actions, masks, seed, updates, env_steps; of a
+ * network of histories history (JSON: places, width, queries, types, as in history.h). */
 #ifndef RM_LEARNER_NET_POLICY_FILE_H
 #define RM_LEARNER_NET_POLICY_FILE_H
 

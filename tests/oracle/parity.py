@@ -119,7 +119,7 @@ class Net:
     def history(self, x, name):
         """Transitions, <c>, </c> and queries, with their types and positions."""
         kind, query, features = x[..., 0].long(), x[..., 1].long(), x[..., 2:]
-        ends = torch.cat([torch.zeros_like(self.p[name + "ends"])] * 2 + [self.p[name + "ends"]])[kind.clamp(max=3)]
+        ends = torch.cat([self.p[name + "ends"]] * 2)[kind.clamp(max=3)]  # of kinds 2 and 3
         y = torch.where((kind == 1)[..., None], self.linear(features, name + "context."), ends)
         y = torch.where((kind == 4)[..., None], self.p[name + "query"][query], y)
         seen, context = self.seen()

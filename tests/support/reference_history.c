@@ -24,9 +24,10 @@ void reference_history(struct reference_walk *w, const struct rm_layer_config *c
         double *to = y.v + r * n;
         const size_t first = r / tokens * tokens, kind = (size_t)x[0];
         size_t seen = 0; /* besides itself */
+        if (r == first)
+            reference_see(w->valid + first, tokens, true, w->shape->history.queries, sees);
         if (!w->valid[r])
             continue;
-        reference_see(w->valid + first, tokens, true, w->shape->history.queries, sees);
         for (size_t s = 0; s < tokens; s++)
             seen += s != r - first && sees[(r - first) * tokens + s];
         for (size_t i = 0; i < n; i++) {

@@ -68,27 +68,23 @@ static double score(const double *q, const double *k, size_t width)
     return sum / sqrt((double)width);
 }
 
-/* Place of a token among those of its state that are no padding. */
-static size_t rank_of(const uint8_t *valid, size_t token)
-{
-    size_t rank = 0;
-    for (size_t t = 0; t < token; t++)
-        rank += !valid || valid[t];
-    return rank;
-}
-
 void reference_see(const uint8_t *valid, size_t rows, bool causal, size_t queries, uint8_t *sees)
 {
-    const size_t all = rank_of(valid, rows), context = all > queries ? all - queries : 0;
+    size_t *place = malloc((rows + 1) * sizeof *place); /* among rows that are no padding */
+    place[0] = 0;
+    for (size_t r = 0; r < rows; r++)
+        place[r + 1] = place[r] + (!valid || valid[r]);
+    const size_t context = place[rows] > queries ? place[rows] - queries : 0;
     for (size_t r = 0; r < rows; r++)
         for (size_t s = 0; s < rows; s++) {
-            const size_t i = rank_of(valid, r), j = rank_of(valid, s);
+            const size_t i = place[r], j = place[s];
             const bool there = !valid || (valid[r] && valid[s]);
             bool seen = !causal || j <= i;
             if (queries && i >= context) /* its share of the context, and itself */
                 seen = i == j || (j < context && j + queries < i + 1);
             sees[r * rows + s] = there && seen;
         }
+    free(place);
 }
 
 void reference_attention(const double *qkv, const uint8_t *all_sees, const float *all_kept,

@@ -97,7 +97,8 @@ static void devices_that_are_not_there_are_refused(void **state)
     (void)state;
     home("missing", "\"device\":\"cuda:2\",\"devices\":2");
     assert_int_equal(run_it(), 1);
-    said("learner.device \"cuda:2\", learner.devices 2: of the 3 GPUs of this host only 0 follow");
+    said("learner.device \"cuda:2\", learner.devices 2: of the 3 GPUs of this host only 0 come "
+         "after it");
 }
 
 static void without_the_library_auto_takes_one(void **state)

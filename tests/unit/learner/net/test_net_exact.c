@@ -66,7 +66,7 @@ static void rows_alone(struct rm_backend *b, const struct named_net *of, bool tr
     const float *want = rm_net_forward(all, params, &input);
     for (size_t i = 0; i < BATCHES; i++) {
         uint32_t n = batches[i];
-        for (uint32_t first = 0; first + n <= BATCH_MAX; first += 97 * rm_test_effort(1, 3)) {
+        for (uint32_t first = 0; first + n <= BATCH_MAX; first += 97 * rm_test_effort(1, 9)) {
             input.x = x + first * in;
             input.tau = of->quantiles ? tau + (size_t)first * q : NULL;
             input.batch = n;
@@ -106,17 +106,17 @@ static void products_of_a_row(void **state)
         float *x = normals(b, 1, ROWS * in), *w = normals(b, 2, WIDTH * in);
         float *bias = normals(b, 3, WIDTH), *packed = b->ops->alloc(b, (WIDTH + 16) * (in + 16));
         float *all = b->ops->alloc(b, ROWS * WIDTH), *some = b->ops->alloc(b, ROWS * WIDTH);
-        for (uint32_t out = 1; out <= WIDTH; out += out < 70 ? rm_test_effort(1, 5) : 13) {
+        for (uint32_t out = 1; out <= WIDTH; out += out < 70 ? rm_test_effort(1, 11) : 13) {
             b->ops->pack(b, w, out, in, packed);
             b->ops->linear(b, x, packed, bias, ROWS, in, out, RM_ACT_RELU, all);
-            for (uint32_t n = 1; n < ROWS; n += rm_test_effort(1, 4)) {
+            for (uint32_t n = 1; n < ROWS; n += rm_test_effort(1, 13)) {
                 b->ops->linear(b, x + in, packed, bias, n, in, out, RM_ACT_RELU, some);
                 if (memcmp(some, all + out, sizeof(float) * n * out) != 0)
                     fail_msg("linear %u -> %u: %u rows", in, out, n);
             }
             /* here `out` is the width of dx, `in` that of dy */
             b->ops->linear_dx(b, x, w, ROWS, out, in, all);
-            for (uint32_t n = 1; n < ROWS; n += rm_test_effort(1, 4)) {
+            for (uint32_t n = 1; n < ROWS; n += rm_test_effort(1, 13)) {
                 b->ops->linear_dx(b, x + in, w, n, out, in, some);
                 if (memcmp(some, all + out, sizeof(float) * n * out) != 0)
                     fail_msg("linear_dx %u -> %u: %u rows", in, out, n);

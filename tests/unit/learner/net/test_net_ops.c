@@ -56,6 +56,14 @@ static void lerp_moves(void **state)
     assert_memory_equal(p, t, sizeof p);
 }
 
+/* Adds to a sum with the rounding errors that it left (Kahan 1965). */
+static void add(double *sum, double *rest, double value)
+{
+    const double corrected = value - *rest, next = *sum + corrected;
+    *rest = (next - *sum) - corrected;
+    *sum = next;
+}
+
 static void sums(void **state)
 {
     struct rm_backend *b = backend_of(state);
@@ -63,13 +71,14 @@ static void sums(void **state)
     float *x = b->ops->alloc(b, n), *y = b->ops->alloc(b, n);
     b->ops->normals(b, 1, RM_STREAM_TEST, 0, 0, n, x);
     b->ops->normals(b, 1, RM_STREAM_TEST, 1, 0, n, y);
-    long double squares = 0, differences = 0;
+    double squares = 0, squares_rest = 0, differences = 0, differences_rest = 0;
     for (size_t i = 0; i < n; i++) {
-        squares += (long double)x[i] * x[i];
-        differences += ((long double)x[i] - y[i]) * ((long double)x[i] - y[i]);
+        const double d = (double)x[i] - y[i];
+        add(&squares, &squares_rest, (double)x[i] * x[i]);
+        add(&differences, &differences_rest, d * d);
     }
-    assert_true(fabs(b->ops->sum_squares(b, x, n) / (double)squares - 1) < 1e-13);
-    assert_true(fabs(b->ops->sum_squares_diff(b, x, y, n) / (double)differences - 1) < 1e-13);
+    assert_true(fabs(b->ops->sum_squares(b, x, n) / squares - 1) < 1e-13);
+    assert_true(fabs(b->ops->sum_squares_diff(b, x, y, n) / differences - 1) < 1e-13);
     assert_true(b->ops->sum_squares(b, x, 0) == 0);
     x[n - 1] = NAN;
     assert_false(isfinite(b->ops->sum_squares(b, x, n)));

@@ -19,11 +19,13 @@ void reference_history(struct reference_walk *w, const struct rm_layer_config *c
     const size_t width = w->rows.width, features = width - 2, n = c->units, tokens = w->tokens;
     struct reference_rows y = {reference_floats(w->rows.count * n), w->rows.count, n, tokens, {0}};
     uint8_t *sees = malloc(tokens * tokens);
-    for (size_t r = 0; r < w->rows.count; r++) {
+    for (size_t r = 0, first = 0; r < w->rows.count; r++) {
         const double *x = w->rows.v + r * width;
         double *to = y.v + r * n;
-        const size_t first = r / tokens * tokens, kind = (size_t)x[0];
+        const size_t kind = (size_t)x[0];
         size_t seen = 0; /* besides itself */
+        if (r == first + tokens)
+            first = r;
         if (r == first)
             reference_see(w->valid + first, tokens, true, w->shape->history.queries, sees);
         if (!w->valid[r])
@@ -49,7 +51,7 @@ void reference_history(struct reference_walk *w, const struct rm_layer_config *c
 void reference_queries(struct reference_walk *w)
 {
     const size_t n = w->rows.width, queries = w->shape->history.queries, tokens = w->tokens;
-    const size_t states = w->rows.count / tokens;
+    const size_t states = w->input->batch;
     struct reference_rows y = {
         .v = reference_floats(states * queries * n), .count = states * queries, .width = n};
     for (size_t s = 0; s < states; s++) /* the last rows, none of which is padding */

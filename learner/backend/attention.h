@@ -21,6 +21,8 @@ struct rm_attention {
     bool causal;               /* a row sees itself and the earlier rows of its sample */
     uint32_t rows;             /* as in rm_spans: of o and d_qkv */
     uint32_t queries;          /* last rows of every sample, which is causal then; 0: no history */
+    uint32_t first;            /* forward, on the CPU: rows of every sample before this one get no
+                                * result, and need no query */
     struct rm_dropout dropout; /* of weights */
     uint32_t before;           /* for dropout: samples of the batch before these */
 };

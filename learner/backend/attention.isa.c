@@ -232,17 +232,18 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
 {
     _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS];
     const uint32_t context = rm_attention_context(h->rows, h->queries);
-    for (uint32_t r = context; r < h->rows; r++)
+    for (uint32_t r = context > h->first ? context : h->first; r < h->rows; r++)
         begin_with_itself(h, r);
     for (uint32_t first = 0; first < context; first += KEYS) {
         uint32_t keys = context - first < KEYS ? context - first : KEYS;
         const struct block b = {.kt = kt, .first = first, .keys = keys};
         transpose(h->k + (size_t)first * h->stride, keys, filled(keys), h->width, h->stride, kt);
         /* earlier rows see nothing of this block */
-        attend(h, &b, h->causal ? first : 0, context, first == 0);
+        const uint32_t from = h->causal && first > h->first ? first : h->first;
+        attend(h, &b, from, context, first == 0);
         attend(h, &b, context, h->rows, false);
     }
-    for (uint32_t r = 0; r < h->rows; r++) {
+    for (uint32_t r = h->first; r < h->rows; r++) {
         float *state = h->log_sum + (size_t)r * h->log_stride;
         float *o = h->o + (size_t)r * h->o_stride, share = 1.0f / state[1];
         for (uint32_t i = 0; i < h->width; i++)

@@ -137,6 +137,7 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
         .scale = 1.0f / sqrtf((float)width),
         .causal = a->causal,
         .queries = a->queries,
+        .first = a->first,
         .sample = sample + a->before,
         .head = head,
         .dropout = &a->dropout,

@@ -30,8 +30,8 @@ struct rm_attention_head {
     uint32_t rows, stride, width;
     float scale;
     bool causal;
-    uint32_t queries;      /* as in rm_attention */
-    uint32_t sample, head; /* sample of the batch */
+    uint32_t queries, first; /* as in rm_attention */
+    uint32_t sample, head;   /* sample of the batch */
     const struct rm_dropout *dropout;
     float *o; /* (rows, width), `o_stride` apart */
     uint32_t o_stride;

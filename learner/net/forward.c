@@ -101,6 +101,8 @@ const float *rm_net_forward_ready(struct rm_net_workspace *w, const float *param
             p.states = rm_spans_group(w, p.first, input->batch, group);
         run_steps(&p, net->prefix, net->step_count);
     }
+    if (input->cache)
+        rm_cache_keep(w, input);
     return w->steps[w->result].y;
 }
 
@@ -119,7 +121,8 @@ const float *rm_net_forward(struct rm_net_workspace *w, const float *params,
         first.batch = w->max_batch;
         return rm_net_forward(w, params, &first);
     }
-    if (!w->training && input->batch >= RM_TILES_WORTH && rm_net_tiles_take(w->tiles, input))
+    if (!w->training && !input->cache && input->batch >= RM_TILES_WORTH &&
+        rm_net_tiles_take(w->tiles, input))
         return in_tiles(w, params, input);
     rm_net_ready(w, params, input);
     return rm_net_forward_ready(w, params, input);

@@ -39,6 +39,9 @@ enum rm_history_kind {
 /* Rows of the table of types: a transition or query, <c>, </c>. */
 #define RM_HISTORY_TYPES 3u
 
+/* Among the types that the network's head tells apart: what follows is the end of a region. */
+#define RM_HISTORY_TYPE_END (RM_HISTORY_TYPES - 1)
+
 static inline uint32_t rm_history_width(uint32_t features)
 {
     return RM_HISTORY_FEATURES + features;
@@ -76,6 +79,15 @@ static inline struct rm_net_shape rm_history_shape(uint32_t context, uint32_t qu
         .dims = 2,
         .dim = {places, width},
         .history = {.queries = queries, .query_codes = query_codes, .types = types}};
+}
+
+/* The same network for one query at a time: as many parameters, each in its place. */
+static inline struct rm_net_shape rm_history_alone(struct rm_net_shape shape)
+{
+    shape.dim[0] -= shape.history.queries - 1;
+    shape.inputs = shape.dim[0] * shape.dim[1];
+    shape.history.queries = 1;
+    return shape;
 }
 
 #endif

@@ -26,6 +26,7 @@
 
 struct rm_net;
 struct rm_net_workspace;
+struct rm_net_cache;
 
 /* Errors name the layer: "network.layers[2]: ...". */
 int rm_net_compile(struct rm_net **net, const struct rm_network_config *config,
@@ -124,6 +125,10 @@ struct rm_net_input {
     const float *state;     /* (lanes, state_count) before the first step; NULL: zeros */
     float *next_state;      /* (lanes, state_count) after the last step; may be NULL */
     const uint8_t *restart; /* (steps, lanes) non-zero: the state is zero before this step */
+    /* Networks over histories: row b follows what `cache` (cache.h) has of lane cache_lane + b, and
+     * its context is added to that. NULL: rows are whole histories. */
+    struct rm_net_cache *cache;
+    uint32_t cache_lane;
 };
 
 /* A loss that is a sum over rows. rows() gets the network's outputs of rows [first, first + rows)

@@ -393,6 +393,19 @@ void rm_compact_choose(struct rm_net_workspace *w);
 /* steps/conv2d.c: the convolution of step s for rows that are not compact. */
 struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
 
+/* cache.c: what is kept of the contexts of lanes. */
+struct rm_net_cache {
+    const struct rm_net *net;
+    uint32_t lanes, rows;     /* most rows of a lane, with its query */
+    uint32_t *count;          /* (lanes) rows kept of the context */
+    float *qkv[RM_STEPS_MAX]; /* of each attention: (lanes, rows, 3 units) */
+    float *o, *stats;         /* of one lane in one attention: (rows, units), (rows, heads, 2) */
+};
+/* Rows that the lane of state `i` of the pass has already; 0 without a cache. */
+uint32_t rm_cache_had(const struct rm_pass *p, uint32_t i);
+/* The context rows of the pass are kept from now on. */
+void rm_cache_keep(struct rm_net_workspace *w, const struct rm_net_input *input);
+
 /* look.c: whether the input and all results of the last forward pass are finite. */
 bool rm_net_results_finite(const struct rm_net_workspace *w, const struct rm_net_input *input);
 

@@ -114,10 +114,12 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
                m->in * sizeof *features);
     rm_net_product_forward(p, m, &rows->own->product[0], features, n, RM_ACT_NONE, rows->y);
     for (uint32_t sample = 0; sample < p->states; sample++)
-        for (uint32_t r = spans[sample]; r < spans[sample + 1]; r++) {
+        for (uint32_t r = spans[sample], had = rm_cache_had(p, sample); r < spans[sample + 1];
+             r++) {
             const size_t row = r - spans[0];
-            const struct place at = place_of(p->w->net, s, rows->x + row * width, r - spans[sample],
-                                             spans[sample + 1] - spans[sample]);
+            const struct place at =
+                place_of(p->w->net, s, rows->x + row * width, had + r - spans[sample],
+                         had + spans[sample + 1] - spans[sample]);
             const float *type = p->params + at.type, *position = p->params + at.position;
             float *y = rows->y + row * units;
             const float *own = at.own == RM_NO_OFFSET ? y : p->params + at.own;

@@ -10,6 +10,8 @@ int rm_compile_position(struct rm_compiler *c, const struct rm_layer_config *lay
     if (!form.padded)
         return rm_compile_refuse(c, "needs tokens: observations of (tokens, features), or an "
                                     "embedding before it");
+    if (form.queries)
+        return rm_compile_refuse(c, "a history has positions already");
     if (codes < form.tokens)
         return rm_compile_refuse(c, "a table of %u codes is too small for %u tokens", codes,
                                  form.tokens);

@@ -2,27 +2,34 @@
 
 #include "actor/worlds/plan.h"
 #include "config/traits.h"
+#include "learner/net/history.h"
 #include "learner/net/reals.h"
 #include "shm/base/rng.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Rows of one forward pass: enough to fill the matrix kernels, few enough that a layer's
  * activations stay in the second-level cache. With quantiles every row stands for that many. */
 #define CHUNK_ROWS          256u
 #define CHUNK_STATE_ROWS    64u /* with a recurrent state, which has gates many times as wide */
 #define CHUNK_QUANTILE_ROWS 512u
+#define CHUNK_HISTORY_ROWS  32u /* of histories, each of which has many rows */
 
 int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *experiment,
                      const struct rm_policy_plan *policy, struct rm_backend *backend,
                      uint32_t quantiles, uint64_t seed, struct rm_error *error)
 {
     *acting = (struct rm_acting){.backend = backend, .seed = seed};
-    acting->inputs = policy->inputs;
+    struct rm_net_shape shape = policy->shape;
+    acting->types = shape.history.types;
+    if (shape.history.queries)
+        shape = rm_history_alone(shape);
+    acting->inputs = shape.history.queries ? shape.inputs : policy->inputs;
     acting->actions = policy->actions;
     acting->outputs_per_action = rm_plan_outputs_per_action(experiment);
-    int rc = rm_net_compile(&acting->net, &experiment->network, &policy->shape, error);
+    int rc = rm_net_compile(&acting->net, &experiment->network, &shape, error);
     if (rc < 0)
         return rc;
     acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;
@@ -30,7 +37,9 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     acting->distribution = rm_categorical_of(&policy->shape);
     acting->gaussian = (struct rm_gaussian){policy->reals, rm_bounds_by_tanh(experiment)};
     acting->state_floats = policy->state_floats;
-    acting->chunk = acting->state_floats ? CHUNK_STATE_ROWS : CHUNK_ROWS;
+    acting->chunk = acting->state_floats    ? CHUNK_STATE_ROWS
+                    : shape.history.queries ? CHUNK_HISTORY_ROWS
+                                            : CHUNK_ROWS;
     if (acting->quantiles) {
         acting->chunk = CHUNK_QUANTILE_ROWS / acting->quantiles;
         if (!acting->chunk)
@@ -199,8 +208,15 @@ static const float *outputs_of(struct rm_acting *acting, const struct rm_acting_
         .noise = acting->noise,
         .state = r->state ? r->state + state : NULL,
         .next_state = r->next_state ? r->next_state + state : NULL,
+        .cache = r->cache,
+        .cache_lane = r->cache_lane + at,
     };
-    return rm_net_forward(acting->workspace, acting->params, &input);
+    const float *out = rm_net_forward(acting->workspace, acting->params, &input);
+    for (uint32_t i = 0; r->types && i < n; i++)
+        memcpy(r->types + (size_t)(at + i) * acting->types,
+               out + ((size_t)i + 1) * acting->outputs - acting->types,
+               acting->types * sizeof *out);
+    return out;
 }
 
 /* Rows [at, at + n), from what the network says of them. */

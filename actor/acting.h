@@ -29,6 +29,7 @@ struct rm_acting {
     uint32_t inputs, actions;
     uint32_t outputs;            /* outputs of a row; if the policy stores values, the last is the
                                   * value */
+    uint32_t types;              /* of these, the last ones, if the network is over histories */
     uint32_t state_floats;       /* floats of a lane's recurrent state */
     uint32_t outputs_per_action; /* QR-DQN: its quantiles, else 1 */
     uint32_t quantiles;          /* IQN: draws per decision, else 0 */
@@ -67,7 +68,9 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
  *               memory; NULL where the network has none
  *   action      (n, words): choices, then real numbers within the policy's bounds (gaussian.h)
  *   logp        (n), or NULL
- *   value       (n) of the state, or NULL; only of policies that store it (rm_policy_plan) */
+ *   value       (n) of the state, or NULL; only of policies that store it (rm_policy_plan)
+ *   types       (n, types) outputs behind those of actions, of networks over histories; or NULL
+ *   cache       of such a network, and the lane of row 0 in it; NULL: x has whole histories */
 struct rm_acting_rows {
     const void *x;
     uint32_t n;
@@ -79,6 +82,9 @@ struct rm_acting_rows {
     int32_t *action;
     float *logp;
     float *value;
+    float *types;
+    struct rm_net_cache *cache;
+    uint32_t cache_lane;
 };
 /* Draws actions from a policy's distribution (categorical.h, gaussian.h). Requires
  * acting->draws. */

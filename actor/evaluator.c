@@ -4,7 +4,6 @@
 #include "actor/tally.h"
 #include "actor/worlds/options.h"
 #include "config/config.h"
-#include "config/traits.h"
 #include "learner/net/policy_file.h"
 #include "shm/atomic.h"
 #include "shm/base/rng.h"
@@ -99,8 +98,7 @@ static bool begin(struct rm_evaluator *e)
         set_next(e, steps); /* switched on or off while running */
         steps = rm_session_steps(s);
     }
-    if ((!asked && steps < e->next_at) ||
-        rm_algorithm_traits(s->experiment.algorithm.name)->histories)
+    if (!asked && steps < e->next_at)
         return false;
     if (!read_weights(e))
         return false;
@@ -266,9 +264,7 @@ int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *sess
     for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
         e->ring[p].region.fd = -1;
     rm_phase_start(&e->clock, e->slot);
-    int rc = rm_algorithm_traits(session->experiment.algorithm.name)->histories
-                 ? 0 /* it plays nothing */
-                 : create(e, error);
+    int rc = create(e, error);
     if (rc == 0)
         rc = keep_weights(e, error);
     if (rc < 0) {

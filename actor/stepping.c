@@ -141,6 +141,9 @@ int rm_stepping_begin(struct rm_stepping *s, struct rm_error *error)
     for (uint32_t i = 0; i < s->plan->policies; i++)
         if (!s->shared)
             s->policies[i].reserved = false;
+    for (uint32_t i = 0; i < s->plan->policies; i++)
+        if (s->policies[i].context)
+            rm_context_forget(s->policies[i].context);
     rm_arrivals_reset(&s->arrivals);
     const int rc = reset_worlds(s, error);
     s->started = rc == 0;
@@ -287,12 +290,31 @@ static void act_in_place(struct rm_stepping *s, struct rm_stepping_policy *p, ui
         action[w] = explored[w] >= 0 ? explored[w] : action[w];
 }
 
+/* What an agent's worlds in the group show, for its context. */
+static struct rm_context_step step_of(const struct rm_stepping *s, uint32_t agent)
+{
+    const struct rm_stepping_policy *p = &s->policies[s->plan->agent_policy[agent]];
+    const size_t lane = lane_of(s, agent);
+
+    return (struct rm_context_step){
+        .first = (uint32_t)lane,
+        .count = s->group.worlds,
+        .obs = p->row.obs + lane * p->ring->spec.obs_bytes,
+        .reward = p->row.reward + lane,
+        .flags = p->row.flags + lane,
+    };
+}
+
 /* The network's input of an agent's worlds in the group. */
 static const void *input_of(struct rm_stepping *s, struct rm_stepping_policy *p, uint32_t agent)
 {
     const size_t lane = lane_of(s, agent);
     const uint8_t *rows[RM_STEPPING_STACK_MAX] = {p->row.obs};
 
+    if (p->context) {
+        const struct rm_context_step step = step_of(s, agent);
+        return rm_context_inputs(p->context, &step);
+    }
     if (p->in_place)
         return p->row.obs + lane * p->ring->spec.obs_bytes;
     for (uint32_t back = 1; back < s->stack; back++)
@@ -325,6 +347,9 @@ static struct rm_acting_rows rows_of(struct rm_stepping *s, uint32_t agent)
         .action = p->row.action + lane * p->ring->spec.action_words,
         .logp = p->row.logp ? p->row.logp + lane : NULL,
         .value = p->row.value ? p->row.value + lane : NULL,
+        .types = p->types,
+        .cache = p->context ? rm_context_cache(p->context) : NULL,
+        .cache_lane = (uint32_t)lane,
     };
 
     if (!floats)
@@ -376,6 +401,10 @@ static void act_by_distribution(struct rm_stepping *s, uint32_t agent)
         rm_scan_clear(rows.action, p->row.flags + lane, ENDED, s->group.worlds);
     if (rows.logp)
         rm_scan_clear((int32_t *)(void *)rows.logp, p->row.flags + lane, ENDED, s->group.worlds);
+    if (p->context) {
+        const struct rm_context_step step = step_of(s, agent);
+        rm_context_act(p->context, &step, rows.action, p->types);
+    }
     for (uint32_t w = 0; s->logp && rows.logp && w < s->group.worlds; w++)
         s->logp[own_of(s, agent) + w] += (double)rows.logp[w];
 }
@@ -459,6 +488,9 @@ static int act_phase(struct rm_stepping *s, uint32_t phase, bool exploring, stru
             return rc;
         p->counted += counted;
         s->agent_counted[a] += counted;
+        const struct rm_context_step step = step_of(s, a);
+        if (p->context && (rc = rm_context_see(p->context, &step, error)) < 0)
+            return rc;
         if (p->acting.draws)
             act_by_distribution(s, a);
         else
@@ -662,6 +694,16 @@ static int create_reals(struct rm_stepping *s, struct rm_stepping_policy *p, uin
     return 0;
 }
 
+/* Of a network over histories, which has one input for each world, so that p->x is not needed. */
+static int create_context(struct rm_stepping *s, struct rm_stepping_policy *p,
+                          const struct rm_policy_plan *plan, uint32_t lanes, struct rm_error *error)
+{
+    p->types = calloc((size_t)s->worlds * plan->shape.history.types, sizeof *p->types);
+    if (!p->types)
+        return rm_fail(error, -ENOMEM, "no memory for the types of %u worlds", s->worlds);
+    return rm_context_create(&p->context, p->kind, &plan->shape, p->acting.net, lanes, error);
+}
+
 static int create_policy(struct rm_stepping *s, uint32_t index,
                          const struct rm_stepping_options *options, struct rm_error *error)
 {
@@ -689,9 +731,6 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
             "of %u lanes of %u bytes",
             plan->name, p->ring->spec.rows, p->ring->spec.lanes, p->ring->spec.obs_bytes, s->stack,
             lanes, plan->obs_bytes);
-    if (plan->shape.history.queries)
-        return rm_fail(error, -ENOTSUP, "policy %s: it is of histories, and is not played",
-                       plan->name);
     int rc = rm_acting_create(&p->acting, s->experiment, plan, s->backend, options->quantiles,
                               s->seed, error);
     if (rc < 0)
@@ -702,6 +741,8 @@ static int create_policy(struct rm_stepping *s, uint32_t index,
     p->in_place = s->stack == 1 && rm_features_in_place(p->kind, p->codes);
     if ((rc = create_reals(s, p, lanes, error)) < 0)
         return rc;
+    if (plan->shape.history.queries)
+        return create_context(s, p, plan, lanes, error);
     if (p->acting.draws || p->acting.state_floats)
         return create_whole(s, p, lanes, error);
     uint32_t chunk = p->acting.chunk;
@@ -808,6 +849,8 @@ int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment 
 static void destroy_policy(struct rm_stepping *s, struct rm_stepping_policy *p)
 {
     rm_slot_stacks_destroy(p->slots);
+    rm_context_destroy(p->context);
+    free(p->types);
     float *device[] = {p->x, p->state};
     for (size_t i = 0; i < sizeof device / sizeof *device; i++)
         if (device[i])

@@ -19,6 +19,7 @@
 
 #include "actor/acting.h"
 #include "actor/worlds/arrivals.h"
+#include "actor/context.h"
 #include "actor/epsilon.h"
 #include "actor/slot_stacks.h"
 #include "actor/worlds/watched.h"
@@ -52,6 +53,9 @@ struct rm_stepping_policy {
     int32_t *given; /* (agents, worlds, words) actions for the world, with real numbers within
                      * the world's bounds; NULL: the rows' actions */
     float *low, *high;            /* (reals) these bounds */
+    struct rm_context *context;   /* what the lanes saw and did; NULL: the network acts by what it
+                                   * sees   now */
+    float *types;                 /* (worlds, types) */
     struct rm_slot_stacks *slots; /* frames come from slots; NULL: from earlier rows */
 };
 

@@ -55,11 +55,15 @@ void rm_tallies_begin(struct rm_tallies *t, uint64_t wanted)
     memset(t->played, 0, t->worlds * sizeof *t->played);
 }
 
+/* Number of episodes of a world that count. */
+static uint64_t share_of(const struct rm_tallies *t, uint32_t world)
+{
+    return t->wanted / t->worlds + (world < t->wanted % t->worlds);
+}
+
 bool rm_tallies_count(const struct rm_tallies *t, uint32_t world)
 {
-    uint64_t each = t->wanted / t->worlds, more = t->wanted % t->worlds;
-
-    return t->played[world] < each + (world < more);
+    return t->played[world] < share_of(t, world);
 }
 
 static void agent_finished(void *self, uint32_t agent, uint32_t world,
@@ -91,6 +95,7 @@ static void world_finished(void *self, uint32_t world, double score, uint64_t st
         return;
     rm_tally_add(&t->score, score);
     rm_tally_add(&t->steps, (double)steps);
+    rm_tally_add(&t->tenth[t->played[world] * RM_TALLY_TENTHS / share_of(t, world)], score);
     t->played[world]++;
     t->missing--;
 }
@@ -128,12 +133,15 @@ static json_t *figures(const struct rm_tallies *t, uint32_t agent)
 
 json_t *rm_tallies_json(const struct rm_tallies *t)
 {
-    json_t *agents = json_array();
+    json_t *agents = json_array(), *tenths = json_array();
+    for (uint32_t i = 0; i < RM_TALLY_TENTHS; i++)
+        json_array_append_new(tenths, measure(&t->tenth[i]));
     for (uint32_t a = 0; a < t->plan->agents; a++)
         json_array_append_new(agents,
                               json_pack("{s:s, s:o, s:o, s:o}", "name", t->plan->agent_name[a],
                                         "return", measure(&t->agent[a]), "length",
                                         measure(&t->length[a]), "figures", figures(t, a)));
-    return json_pack("{s:I, s:o, s:o, s:o}", "episodes", (json_int_t)t->score.n, "score",
-                     measure(&t->score), "length", measure(&t->steps), "agents", agents);
+    return json_pack("{s:I, s:o, s:o, s:o, s:o}", "episodes", (json_int_t)t->score.n, "score",
+                     measure(&t->score), "length", measure(&t->steps), "tenths", tenths, "agents",
+                     agents);
 }

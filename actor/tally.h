@@ -21,6 +21,9 @@ void rm_tally_add(struct rm_tally *tally, double x);
 double rm_tally_mean(const struct rm_tally *tally);  /* NAN without values */
 double rm_tally_error(const struct rm_tally *tally); /* standard error of the mean; 0 below two */
 
+/* Each world's episodes in their order, in parts of equal length: does the score rise? */
+#define RM_TALLY_TENTHS 10u
+
 struct rm_tallies {
     const struct rm_plan *plan;
     uint32_t worlds;
@@ -28,6 +31,8 @@ struct rm_tallies {
     uint64_t missing;             /* episodes of these that are still to be played */
     uint64_t *played;             /* (worlds) */
     struct rm_tally score, steps; /* of a world's episodes: sum over agents; vector steps */
+    struct rm_tally tenth[RM_TALLY_TENTHS]; /* of the score; none in some if a world plays fewer
+                                             * episodes */
     struct rm_tally agent[RM_BOARD_AGENTS], length[RM_BOARD_AGENTS];
     struct rm_tally figure[RM_BOARD_AGENTS][RM_BOARD_FIGURES][RM_BOARD_WORDS]; /* as on the board */
 };
@@ -45,8 +50,9 @@ bool rm_tallies_count(const struct rm_tallies *tallies, uint32_t world);
 
 struct rm_episode_sink rm_tallies_sink(struct rm_tallies *tallies);
 
-/* {"episodes", "score", "length", "agents": [{"name", "return", "length", "figures"}]}; every
- * number is {"mean", "stderr"}, a figure of words an object of these by word. NULL: no memory. */
+/* {"episodes", "score", "length", "tenths": [...], "agents": [{"name", "return", "length",
+ * "figures"}]}; every number is {"mean", "stderr"}, a figure of words an object of these by word.
+ * NULL: no memory. */
 json_t *rm_tallies_json(const struct rm_tallies *tallies);
 
 #endif

@@ -126,13 +126,6 @@ static bool histories_steps(experiment_t *e, char *text, size_t bytes)
                e->sample.first_steps, e->sample.region);
 }
 
-static bool histories_played(experiment_t *e, char *text, size_t bytes)
-{
-    return rm_algorithm_traits(e->algorithm.name)->histories && e->evaluation.final_episodes &&
-           SAY("%u episodes, but a policy of algorithm.name %s is not played; use 0",
-               e->evaluation.final_episodes, rm_algorithm_names[e->algorithm.name]);
-}
-
 static bool offline_form(experiment_t *e, char *text, size_t bytes)
 {
     return rm_experiment_is_offline(e) && e->algorithm.form != RM_FORM_PAPER &&
@@ -200,9 +193,6 @@ static const struct rm_check rows[] = {
     {{"sample.first_steps", "sample.region", "algorithm.name"},
      histories_steps,
      "A history has a whole region."},
-    {{"evaluation.final_episodes", "algorithm.name"},
-     histories_played,
-     "Policies of distill are not played."},
     {{"sample.from", "algorithm.form"},
      offline_form,
      "The sorrel forms draw from a ring that actors fill."},

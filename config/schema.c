@@ -565,7 +565,8 @@ const struct rm_key rm_keys[] = {
              "Options of the worlds that evaluations play, in place of those of the same name in "
              "`world.options`; what agents see and do must stay the same."),
     ENUM("evaluation.answer", ANY, evaluation.answer, rm_answer_names, RM_ANSWER_GREEDY,
-         "ppo, appo, vtrace, sac: evaluations take the likeliest action, or draw actions."),
+         "ppo, appo, vtrace, sac, clone, distill: evaluations take the likeliest action, or draw "
+         "actions."),
 
     TEXT("record.directory", SAME, record.directory, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Folder into which a process of its own records all rows of all actors, compressed; "

@@ -1,6 +1,5 @@
 /* The commands of the control socket, in one table. To add a command, write a function and a row.
  * Arguments are checked against the row before a function is called. */
-#include "config/traits.h"
 #include "daemon/running.h"
 
 #include "shm/atomic.h"
@@ -158,8 +157,6 @@ COMMAND(evaluate)
         rm_fail(error, -1, "evaluate: episodes: must be in 1 .. 1000000");
         return RM_REFUSED_INVALID_ARGUMENT;
     }
-    if (rm_algorithm_traits(daemon->session.experiment.algorithm.name)->histories)
-        return failed(RM_REFUSED_NOT_NOW, error, "evaluate: a policy of distill is not played");
     if (daemon->progress.life >= RM_LIFE_EVALUATING)
         return failed(RM_REFUSED_NOT_NOW, error,
                       "evaluate: the run is ending; its final evaluation is in status");

@@ -439,6 +439,26 @@ static void figure_rows(struct rm_table *table, const char *agent, const json_t 
     }
 }
 
+/* Policies that act in context: what becomes of the score while the worlds play on. */
+static void print_tenths(const json_t *tenths)
+{
+    static const struct rm_column columns[] = {
+        {"TENTH", false, 0}, {"SCORE", false, 0}, {"STDERR", false, 0}};
+    struct rm_style style = rm_style_of(stdout);
+    struct rm_table table;
+    size_t i;
+    json_t *tenth;
+    printf("\nscore in each tenth of a world's episodes, in their order:\n\n");
+    rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
+    json_array_foreach(tenths, i, tenth)
+    {
+        rm_table_cell(&table, "%zu", i + 1);
+        rm_table_cell(&table, "%s", rm_format_measure(member(tenth, "mean")).s);
+        rm_table_cell(&table, "%s", rm_format_measure(member(tenth, "stderr")).s);
+    }
+    rm_table_end(&table, stdout, &style);
+}
+
 static void print_tallies(const struct rm_experiment *experiment, const json_t *result)
 {
     static const struct rm_column columns[] = {
@@ -461,6 +481,8 @@ static void print_tallies(const struct rm_experiment *experiment, const json_t *
         figure_rows(&table, name, json_object_get(agent, "figures"));
     }
     rm_table_end(&table, stdout, &style);
+    if (experiment->network.layer_count && experiment->network.layers[0].type == RM_LAYER_HISTORY)
+        print_tenths(json_object_get(result, "tenths"));
 }
 
 static void print_ranks(const json_t *result)

@@ -374,7 +374,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
          "whose world of evaluations is played in a process that is confined as an evaluator "
          "is; evaluation.final_episodes are played unless --episodes is given, the same ones as "
          "at the end of a run; and returns, lengths and the world's figures are printed with "
-         "their standard errors.",
+         "their standard errors; of policies that act in context also the score in each tenth of "
+         "a world's episodes.",
      .arguments = {NAME_ARGUMENT},
      .options = evaluate_options,
      .group = rm_ctl_connection_options,

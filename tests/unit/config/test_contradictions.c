@@ -102,8 +102,7 @@ static const struct rm_refusal cases[] = {
     {WITH("\"algorithm\": {\"name\": \"clone\"}"),
      {"algorithm.name: clone learns from a recording; name one in sample.from"}},
     {WITH("\"algorithm\": {\"name\": \"distill\"}"),
-     {"algorithm.name: distill learns from a recording; name one in sample.from",
-      "evaluation.final_episodes: 100 episodes, but a policy of algorithm.name distill is not"}},
+     {"algorithm.name: distill learns from a recording; name one in sample.from"}},
     {WITH("\"algorithm\": {\"name\": \"distill\"}, \"sample\": {\"from\": \"r\", \"region\": 9, "
           "\"first_steps\": 8, \"frame_stack\": 3}"),
      {"sample.first_steps: 8 steps are fewer than one region (sample.region 9)",

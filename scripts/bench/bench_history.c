@@ -3,9 +3,12 @@
  * distil.train   updates of the dark room's transformer (227,656 parameters, four post-norm blocks
  *                of 64, four heads, dropout 0.1): 16 regions of 80 queries, one in twelve without a
  *                region before it; forward pass, cross-entropy of actions and 0.1 of types,
- * gradient and AdamW. Samples are queries. Ceiling: the FMA peak of the cores. */
+ * gradient and AdamW. Samples are queries. Ceiling: the FMA peak of the cores.
+ * distil.act     acting with it in eight lanes, on one core, with keys and values of the context
+ *                kept; compared with acting by the whole context. */
 #include "learner/net/history.h"
 
+#include "actor/context.h"
 #include "learner/net/net.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
@@ -19,6 +22,7 @@
 
 enum { RUNS = 9, PAIRS = 16, REGION = 80, CONTEXT = 2 * REGION + 2, FEATURES = 10 };
 enum { ACTIONS = 5, TYPES = 3, OUTPUTS = ACTIONS + TYPES, CELLS = 9, BLOCK = 11, BLOCKS = 4 };
+enum { LANES = 8 };
 
 static void need(int code, const struct rm_error *error)
 {
@@ -167,9 +171,88 @@ static void train(uint32_t threads)
     rm_backend_destroy(b);
 }
 
+/* --- acting ---------------------------------------------------------------------------------- */
+
+/* Two regions' steps of all lanes, with a cache or without; seconds. */
+static double act_regions(struct rm_context *context, struct rm_net_workspace *w,
+                          const float *params, struct rm_rng *rng)
+{
+    uint8_t obs[LANES][2], flags[LANES] = {0};
+    float reward[LANES], types[LANES][TYPES] = {{1}};
+    int32_t action[LANES];
+    const struct rm_context_step step = {0, LANES, obs[0], reward, flags};
+    struct rm_error error;
+    const uint64_t start = rm_now_ns();
+    for (uint32_t s = 0; s < 2 * REGION; s++) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            obs[i][0] = (uint8_t)rm_rng_below(rng, CELLS);
+            obs[i][1] = (uint8_t)rm_rng_below(rng, CELLS);
+            reward[i] = (float)rm_rng_below(rng, 2);
+            action[i] = (int32_t)rm_rng_below(rng, ACTIONS);
+        }
+        need(rm_context_see(context, &step, &error), &error);
+        const struct rm_net_input input = {.x = rm_context_inputs(context, &step),
+                                           .batch = LANES,
+                                           .cache = rm_context_cache(context)};
+        rm_net_forward(w, params, &input);
+        rm_context_act(context, &step, action, types[0]);
+    }
+    return (double)(rm_now_ns() - start) * 1e-9;
+}
+
+static void act(void)
+{
+    static const struct rm_env_agent agent = {.name = "agent_0",
+                                              .dtype = RM_ENV_U8,
+                                              .dims = 1,
+                                              .shape = {2},
+                                              .high = CELLS - 1,
+                                              .actions = ACTIONS};
+    const struct rm_network_config config = transformer();
+    const struct rm_net_shape shape =
+        rm_history_shape(CONTEXT, REGION, FEATURES, CELLS * CELLS, ACTIONS, TYPES);
+    const struct rm_net_shape alone = rm_history_alone(shape);
+    struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
+    struct rm_backend *b;
+    struct rm_net *net;
+    struct rm_net_workspace *w;
+    struct rm_context *kept, *whole;
+    struct rm_error error;
+    need(rm_backend_cpu_create(&b, 1, "auto", &error), &error);
+    need(rm_net_compile(&net, &config, &alone, &error), &error);
+    need(rm_net_workspace_create(&w, net, b, LANES, 1, RM_NET_ACT, &error), &error);
+    need(rm_context_create(&kept, &agent, &shape, net, LANES, &error), &error);
+    need(rm_context_create(&whole, &agent, &shape, NULL, LANES, &error), &error);
+    float *params = b->ops->alloc(b, rm_net_param_count(net));
+    if (!params)
+        exit(1);
+    rm_net_init(net, params, rm_rng_at(1, RM_STREAM_INIT, 0, 0));
+    rm_net_prepare(w, params);
+    double with[RUNS], without[RUNS];
+    for (int r = -1; r < RUNS; r++) { /* the first regions are shorter */
+        const double fast = act_regions(kept, w, params, &rng);
+        const double slow = act_regions(whole, w, params, &rng);
+        if (r >= 0) {
+            with[r] = 2.0 * REGION * LANES / fast;
+            without[r] = 2.0 * REGION * LANES / slow;
+        }
+    }
+    rm_bench_report(&(struct rm_bench_result){
+        "distil.act", "steps/s", with, RUNS, 0, rm_bench_median(without, RUNS),
+        "one core, 8 lanes; ratio: the whole context for every action"});
+    b->ops->release(b, params);
+    rm_context_destroy(kept);
+    rm_context_destroy(whole);
+    rm_net_workspace_destroy(w);
+    rm_net_destroy(net);
+    rm_backend_destroy(b);
+}
+
 int main(int argc, char **argv)
 {
     if (rm_bench_wanted(argc, argv, "distil.train"))
         train(sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1);
+    if (rm_bench_wanted(argc, argv, "distil.act"))
+        act();
     return 0;
 }

@@ -225,7 +225,7 @@ static void refusals(void **state)
                      {.type = RM_LAYER_TANH, .units = 0, .cosines = 0},
                      {.type = RM_LAYER_COSINE_EMBEDDING, .units = 0, .cosines = 8}}},
          {.inputs = 4, .actions = 2, .outputs_per_action = 1},
-         "network.layers[2]: cosine_embedding: a second cosine_embedding"},
+         "network.layers[2]: cosine_embedding: a network has at most one cosine_embedding"},
         {{.layer_count = 1,
           .layers = {{.type = RM_LAYER_COSINE_EMBEDDING, .units = 0, .cosines = 8}}},
          {.inputs = 4, .actions = 2, .outputs_per_action = 5},

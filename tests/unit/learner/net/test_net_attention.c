@@ -87,8 +87,14 @@ static void one_attention(struct rm_backend *b, const struct attention_case *c)
     float *stats = malloc(2 * sizeof *stats * c->rows * c->heads);
     for (size_t i = 0; i < 3 * n; i++)
         d_qkv[i] = NAN;
-    struct rm_attention a = {spans, 1, c->heads, units, c->causal, spans[1], c->queries, {0}, 0};
-    a.dropout = rm_dropout_of(3, RM_STREAM_DROPOUT, 4, 5, c->rate);
+    const struct rm_attention a = {.spans = spans,
+                                   .batch = 1,
+                                   .heads = c->heads,
+                                   .units = units,
+                                   .causal = c->causal,
+                                   .rows = spans[1],
+                                   .queries = c->queries,
+                                   .dropout = rm_dropout_of(3, RM_STREAM_DROPOUT, 4, 5, c->rate)};
     const struct sight sight = sight_of(c, &a);
     b->ops->attention(b, &a, qkv, o, stats);
     b->ops->attention_dx(b, &a, qkv, o, stats, d_o, d_qkv);
@@ -155,13 +161,19 @@ static void samples_do_not_meet(void **state)
     struct rm_backend *three;
     struct rm_error error;
     assert_int_equal(rm_backend_cpu_create(&three, 3, level->isa, &error), 0);
-    struct rm_attention a = {spans, BATCH, HEADS, UNITS, true, spans[BATCH], 0, {0}, 0};
+    struct rm_attention a = {.spans = spans,
+                             .batch = BATCH,
+                             .heads = HEADS,
+                             .units = UNITS,
+                             .causal = true,
+                             .rows = spans[BATCH]};
     three->ops->attention(three, &a, qkv, o[0], stats);
     three->ops->attention_dx(three, &a, qkv, o[0], stats, d_o, d[0]);
     for (uint32_t i = 0; i < BATCH; i++) {
         size_t at = (size_t)spans[i] * UNITS;
-        a = (struct rm_attention){spans + i, 1,   HEADS, UNITS, true, spans[i + 1] - spans[i],
-                                  0,         {0}, 0};
+        a.spans = spans + i;
+        a.batch = 1;
+        a.rows = spans[i + 1] - spans[i];
         const struct rm_backend_ops *ops = level->backend->ops;
         ops->attention(level->backend, &a, qkv + 3 * at, o[1] + at, stats);
         ops->attention_dx(level->backend, &a, qkv + 3 * at, o[1] + at, stats, d_o + at,
@@ -186,7 +198,8 @@ static void attention_at_the_edges(void **state)
     enum { ROWS = 3, UNITS = 4 };
     float qkv[2 * ROWS][3 * UNITS] = {{0}}, o[2 * ROWS][UNITS], stats[2 * ROWS][2];
     const uint32_t spans[] = {0, ROWS, 2 * ROWS};
-    const struct rm_attention a = {spans, 2, 1, UNITS, false, spans[2], 0, {0}, 0};
+    const struct rm_attention a = {
+        .spans = spans, .batch = 2, .heads = 1, .units = UNITS, .rows = spans[2]};
     for (int r = 0; r < 2 * ROWS; r++) {
         qkv[r][0] = 1e4f;                             /* query */
         qkv[r][UNITS] = r % ROWS == 1 ? 1e4f : -1e4f; /* key */

@@ -168,6 +168,7 @@ void RM_ISA_NAME(graph_attention)(const struct rm_graph_attention *a, uint32_t s
 struct back {
     const struct rm_graph_attention *a;
     struct rm_graph_sample s;
+    uint32_t width; /* of a head */
     const float *qkv, *o, *d_o, *first;
     float *d_from, *d_qkv, *d_score; /* d_from(rows, heads) */
 };
@@ -178,7 +179,7 @@ static void attend_back(const struct back *b, uint32_t node)
 {
     const struct rm_graph_attention *a = b->a;
     const struct rm_graph_edges all = rm_graph_edges(&a->graph, &b->s, node);
-    const uint32_t heads = a->heads, width = a->units / heads, each = 3 * a->units;
+    const uint32_t heads = a->heads, width = b->width, each = 3 * a->units;
     const float *own = b->first + (size_t)node * heads * RM_GRAPH_STATS;
     const float *d_o = b->d_o + (size_t)node * a->units, *o = b->o + (size_t)node * a->units;
     float made[HEADS_MAX], d[HEADS_MAX];
@@ -234,6 +235,7 @@ void RM_ISA_NAME(graph_attention_dx)(const struct rm_graph_attention *a, uint32_
     const size_t first = s.first;
     const struct back b = {.a = a,
                            .s = s,
+                           .width = a->units / a->heads,
                            .qkv = qkv + first * 3 * a->units,
                            .o = o + first * a->units,
                            .d_o = d_o + first * a->units,

@@ -76,12 +76,42 @@ static void product(const float *a, size_t row, size_t step, const float *b, siz
         }
 }
 
+typedef float four __attribute__((vector_size(16)));
+
+static four four_at(const float *x)
+{
+    four v;
+    __builtin_memcpy(&v, x, sizeof v);
+    return v;
+}
+
+/* t(4, 4) = x(4, 4)^T, in rows of KEYS. */
+static void transpose_four(const float *x, size_t stride, float *t)
+{
+    const four a = four_at(x), b = four_at(x + stride), c = four_at(x + 2 * stride),
+               d = four_at(x + 3 * stride);
+    const four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+               cd = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+               ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+               cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const four out[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+                         __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+                         __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5),
+                         __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7)};
+    for (uint32_t i = 0; i < 4; i++)
+        __builtin_memcpy(t + i * KEYS, &out[i], sizeof out[i]);
+}
+
 /* t(width, n) = x(rows, width)^T, zeros behind the rows, in rows of KEYS. */
 static void transpose(const float *x, uint32_t rows, uint32_t n, uint32_t width, size_t stride,
                       float *t)
 {
+    const uint32_t fours = width % 4 ? 0 : rows / 4 * 4; /* rows that go four at a time */
+    for (uint32_t r = 0; r < fours; r += 4)
+        for (uint32_t i = 0; i < width; i += 4)
+            transpose_four(x + r * stride + i, stride, t + i * KEYS + r);
     for (uint32_t i = 0; i < width; i++) {
-        for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t r = fours; r < rows; r++)
             t[i * KEYS + r] = x[r * stride + i];
         for (uint32_t r = rows; r < n; r++)
             t[i * KEYS + r] = 0.0f;
@@ -240,8 +270,11 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
         transpose(h->k + (size_t)first * h->stride, keys, filled(keys), h->width, h->stride, kt);
         /* earlier rows see nothing of this block */
         const uint32_t from = h->causal && first > h->first ? first : h->first;
-        attend(h, &b, from, context, first == 0);
-        attend(h, &b, context, h->rows, false);
+        /* a single query sees as much as the last row before it */
+        const bool apart = first == 0 || h->queries > 1;
+        if (apart)
+            attend(h, &b, from, context, first == 0);
+        attend(h, &b, apart ? context : from, h->rows, false);
     }
     for (uint32_t r = h->first; r < h->rows; r++) {
         float *state = h->log_sum + (size_t)r * h->log_stride;

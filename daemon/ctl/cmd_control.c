@@ -8,8 +8,13 @@
 #include "shm/base/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 typedef void (*show_fn)(const json_t *reply, const struct rm_style *style);
 
@@ -355,24 +360,61 @@ static void show_stop(const json_t *reply, const struct rm_style *style)
         show_state(reply, style);
 }
 
+/* A pidfd of the process that listens there; -1: it is not seen from here, as that of another
+ * container may be. */
+static int process_of(const struct rm_ctl_client *client)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0 || peer.pid <= 0)
+        return -1;
+    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+}
+
+/* The daemon closes its connections first, then writes the report and releases the run's lock: so
+ * only the end of its process is the end of the experiment. */
+static int await_end(struct rm_ctl_client *client, int process, uint64_t timeout_ns)
+{
+    if (process < 0) {
+        json_t *event = NULL;
+        return await(client, NULL, NULL, 0, timeout_ns, &event);
+    }
+    const uint64_t deadline = rm_now_ns() + timeout_ns;
+    for (;;) {
+        struct pollfd p = {.fd = process, .events = POLLIN};
+        const uint64_t now = rm_now_ns(), left = deadline > now ? deadline - now : 0;
+        const struct timespec limit = {(time_t)(left / RM_NS_PER_S), (long)(left % RM_NS_PER_S)};
+        const int n = ppoll(&p, 1, timeout_ns ? &limit : NULL, NULL);
+        if (n > 0)
+            return 0;
+        if (n == 0)
+            return rm_ctl_complain(RM_CTL_TIMED_OUT, "still waiting for the end after --timeout");
+        if (errno != EINTR)
+            return rm_ctl_complain(RM_CTL_FAILED, "poll: %s", strerror(errno));
+    }
+}
+
 int rm_ctl_stop(const struct rm_ctl_arguments *given)
 {
     if (!rm_ctl_flag(given, "wait"))
         return simple(given, "stop", NULL, show_stop);
     struct rm_ctl_client client;
     uint64_t limit = 0;
-    json_t *reply = NULL, *event = NULL;
+    json_t *reply = NULL;
     int rc = wait_limit(given, &limit);
     if (rc == 0)
         rc = rm_find_open(&client, given);
     if (rc)
         return rc;
+    const int process = process_of(&client); /* before it can end */
     rc = ask(&client, "stop", NULL, &reply);
     if (rc == 0)
-        rc = await(&client, NULL, NULL, 0, limit, &event);
+        rc = await_end(&client, process, limit);
     if (rc == 0)
         show(given, reply, NULL); /* nothing for people: it is gone */
     json_decref(reply);
+    if (process >= 0)
+        close(process);
     rm_ctl_client_close(&client);
     return rc;
 }

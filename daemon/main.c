@@ -94,7 +94,7 @@ static int shown(int code)
 int main(int argc, char **argv)
 {
     struct rm_daemon_options options = {.resume = RM_RESUME_MAY};
-    bool check = false;
+    bool check = false, resume = false, fresh = false;
     int option;
     rm_daemon_hold_signals(true); /* until the loop takes them */
     rm_file_hold_standard();
@@ -121,9 +121,11 @@ int main(int argc, char **argv)
             check = true;
             break;
         case OPT_RESUME:
+            resume = true;
             options.resume = RM_RESUME_MUST;
             break;
         case OPT_FRESH:
+            fresh = true;
             options.resume = RM_RESUME_NEVER;
             break;
         case OPT_SWEEP:
@@ -140,6 +142,8 @@ int main(int argc, char **argv)
         default:
             return wrong("unknown or incomplete option");
         }
+    if (resume && fresh)
+        return wrong("give either --resume or --fresh, not both");
     if (optind != argc - 1)
         return wrong(optind == argc ? "no configuration file given" : "more than one file given");
     options.file = argv[optind];

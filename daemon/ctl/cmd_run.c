@@ -28,6 +28,8 @@ int rm_ctl_run(const struct rm_ctl_arguments *given)
 {
     static struct rm_experiment experiment;
     struct stat about;
+    if (rm_ctl_flag(given, "resume") && rm_ctl_flag(given, "fresh"))
+        return rm_ctl_complain(RM_CTL_USAGE, "give either --resume or --fresh, not both");
     if (access(given->argument[0], R_OK))
         return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", given->argument[0], strerror(errno));
     if (rm_ctl_value(given, "tune")) {

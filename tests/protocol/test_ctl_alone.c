@@ -35,6 +35,22 @@ static void usage_errors_are_2(void **state)
     assert_int_equal(RUN("status", "a", "--socket", "/x"), RM_CTL_USAGE);
 }
 
+/* A start without these words would be refused for its world. */
+static void resume_and_fresh_exclude_each_other(void **state)
+{
+    static const char *const daemon[] = {"ringmasterd", "--fresh",           "--resume",
+                                         "--check",     "config/small.json", NULL};
+    static const char words[] = "give either --resume or --fresh, not both";
+    (void)state;
+    assert_int_equal(
+        RUN("run", "config/small.json", "--resume", "--fresh", "--set", "world.name=carpole"),
+        RM_CTL_USAGE);
+    SAYS(words);
+    assert_int_equal(rm_program_run(&program, daemon), 0);
+    assert_int_equal(program.code, RM_DAEMON_USAGE);
+    SAYS(words);
+}
+
 static void help_is_everywhere(void **state)
 {
     (void)state;
@@ -158,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usage_errors_are_2),
+        cmocka_unit_test(resume_and_fresh_exclude_each_other),
         cmocka_unit_test(help_is_everywhere),
         cmocka_unit_test(configurations_are_judged),
         cmocka_unit_test(worlds_are_shown),

@@ -270,7 +270,8 @@ static bool note_evaluations(struct rm_daemon *daemon)
                    (unsigned long long)finished, rm_evaluation_word(&daemon->session.experiment),
                    rm_format_number(mean).s, rm_format_number(error).s,
                    (unsigned long long)episodes, rm_plural(episodes, "episode", "episodes"),
-                   mean >= RM_PEEK(&run->eval_best) ? ", none was better so far" : "");
+                   finished > 1 && mean >= RM_PEEK(&run->eval_best) ? ", none was better so far"
+                                                                    : "");
     json_t *agents = json_array();
     for (uint32_t a = 0; a < run->agents; a++)
         json_array_append_new(agents,

@@ -202,8 +202,7 @@ static int take_newest(struct rm_resumed *r, const struct rm_experiment *experim
         return nothing(r, experiment, any && !ended, error);
     int rc = compare(r, r->from, facts.config, experiment, error);
     if (ended && !strstr(r->changes, "run.steps ") && r->when != RM_RESUME_MUST) {
-        snprintf(r->passed_over, sizeof r->passed_over, "%.900s is over, so a new run starts",
-                 directory);
+        snprintf(r->passed_over, sizeof r->passed_over, "%.900s is over", directory);
         r->from[0] = r->changes[0] = '\0';
         rc = 0;
     } else if (rc == 0) {

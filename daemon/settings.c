@@ -417,9 +417,10 @@ void rm_settings_restore(struct rm_settings *settings, const char *run_directory
         }
         if (!setting.keep || other)
             rm_log(settings->spec.log, RM_LOG_NOTICE,
-                   "%s was set by user %u and %s: it is the configuration's again", path,
+                   "%s has the configuration's value again: user %u %s", path,
                    (unsigned)setting.user,
-                   setting.keep ? "has a new value in the configuration since" : "not to be kept");
+                   setting.keep ? "set it before the configuration had a new value"
+                                : "had set it without --keep");
         if (rc == 0)
             rc = rm_kept_drop(&dropped, path, getuid(), &error);
     }

@@ -216,7 +216,7 @@ void rm_console_summary(struct rm_console *console, const struct rm_progress *pr
             trained > 0 ? rates.steps_per_s : 0.0, (unsigned long long)updates,
             rm_plural(updates, "update", "updates"), trained > 0 ? rates.updates_per_s : 0.0);
     if (before)
-        fprintf(out, "with those before it went on: %llu agent steps, %llu updates\n",
+        fprintf(out, "the whole run, from its first start: %llu agent steps, %llu updates\n",
                 (unsigned long long)all, (unsigned long long)rm_session_updates(session));
     phases_table(out, &session->board, &style);
     fputc('\n', out);

@@ -247,20 +247,22 @@ static int write_curves(struct report *r, size_t from, size_t to)
 
 static void write_runs(const struct report *r, size_t from, size_t to)
 {
-    fputs("<table><tr><th>seed</th><th>state</th><th>steps</th><th>steps/s</th><th>score, first"
-          "</th><th>last</th><th>greedy</th><th>time</th><th>directory</th></tr>\n",
+    fputs("<table><tr><th>seed</th><th>state</th><th>agent steps</th><th>agent steps/s</th>"
+          "<th>score, first</th><th>last</th><th>greedy</th><th>time</th><th>directory</th></tr>\n",
           r->out);
     for (size_t i = from; i < to; i++) {
         const struct run *run = r->runs[i];
         const struct rm_snapshot *s = &run->now;
-        const double trained = json_number_value(json_object_get(run->status, "trained_s"));
+        double steps = s->policies ? 0 : (double)NAN; /* of all agents */
+        for (unsigned p = 0; p < s->policies; p++)
+            steps += s->policy[p].env_steps;
         char greedy[2 * RM_FORMAT_MAX + 8];
         snprintf(greedy, sizeof greedy, "%s ± %s", rm_format_measure(s->eval_mean).s,
                  rm_format_measure(s->eval_stderr).s);
         fprintf(r->out, "<tr><td>%lld</td>", (long long)seed_of(run));
         cell(r->out, s->state[0] ? s->state : "killed");
-        cell(r->out, rm_format_count(s->steps).s);
-        cell(r->out, rm_format_count(trained > 0 ? s->steps / trained : NAN).s);
+        cell(r->out, rm_format_count(steps).s);
+        cell(r->out, rm_format_count(s->steps_per_s).s);
         cell(r->out, rm_format_measure(s->score_first).s);
         cell(r->out, rm_format_measure(s->score_last).s);
         cell(r->out, s->evaluations > 0 ? greedy : "-");

@@ -647,6 +647,27 @@ static int finish(const struct sweep *s)
     return failed ? RM_CTL_FAILED : RM_CTL_OK;
 }
 
+static void forget(struct sweep *s)
+{
+    for (size_t k = 0; k < s->keys; k++)
+        json_decref(s->values[k]);
+    json_decref(s->sweep);
+    free(s->run);
+}
+
+int rm_ctl_sweep_check(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment,
+                       size_t *runs)
+{
+    static struct sweep s;
+    s = (struct sweep){.given = given, .experiment = experiment};
+    int code = read_keys(&s);
+    if (code == 0)
+        code = make_runs(&s);
+    *runs = s.runs;
+    forget(&s);
+    return code;
+}
+
 int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment)
 {
     static struct sweep s;
@@ -669,9 +690,6 @@ int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experimen
         run_all(&s, jobs);
         code = finish(&s);
     }
-    for (size_t k = 0; k < s.keys; k++)
-        json_decref(s.values[k]);
-    json_decref(s.sweep);
-    free(s.run);
+    forget(&s);
     return code;
 }

@@ -10,6 +10,7 @@
 #include "daemon/probe.h"
 #include "learner/offline.h"
 #include "daemon/reader.h"
+#include "shm/base/plural.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static const char *plural(uint32_t count)
 }
 
 static void print_summary(const char *file, const struct rm_experiment *experiment,
-                          const struct rm_plan *plan)
+                          const struct rm_plan *plan, size_t runs)
 {
     printf("%s: valid\n\n", file);
     printf("experiment  %s\n", experiment->name);
@@ -82,6 +83,8 @@ static void print_summary(const char *file, const struct rm_experiment *experime
         printf("budget      none: %s\n", rm_experiment_only_evaluates(experiment)
                                              ? "evaluates only"
                                              : "runs until it is stopped");
+    if (runs)
+        printf("sweep       %zu %s\n", runs, rm_plural(runs, "run", "runs"));
     putchar('\n');
     print_policies(experiment, plan);
 }
@@ -106,6 +109,7 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     struct rm_plan *plan = malloc(sizeof *plan);
     int rc = RM_CTL_OK;
+    size_t runs = 0; /* of a sweep */
     if (!experiment || !plan) {
         rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
     } else if ((rc = rm_ctl_load(given, NULL, experiment)) != RM_CTL_OK) {
@@ -117,13 +121,16 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
                rm_offline_check(experiment, plan, &error)) {
         print_errors(file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
+    } else if (strlen(experiment->sweep) > 2 &&
+               (rc = rm_ctl_sweep_check(given, experiment, &runs)) != RM_CTL_OK) {
+        /* the same */
     } else if (rm_ctl_flag(given, "json")) {
         json_t *resolved = rm_config_to_json(experiment);
         json_dumpf(resolved, stdout, JSON_INDENT(2));
         putchar('\n');
         json_decref(resolved);
     } else {
-        print_summary(file, experiment, plan);
+        print_summary(file, experiment, plan, runs);
     }
     if (rc == RM_CTL_OK)
         rm_config_unused(experiment, print_unused, stderr);

@@ -228,7 +228,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
          "Reads the file, opens its world and compiles its networks, so that everything that "
          "would keep the experiment from starting shows. Prints the agents, the policies with "
          "their networks' sizes, and the memory that rings and weights will take; and names keys "
-         "that are set and that the chosen algorithm does not look at.",
+         "that are set and that the chosen algorithm does not look at. Reads every run of a sweep "
+         "and prints their number.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = validate_options,
      .run = rm_ctl_validate},

@@ -104,6 +104,10 @@ int rm_ctl_run(const struct rm_ctl_arguments *given);
 /* `run` for an experiment with a sweep: makes all runs of the sweep. */
 struct rm_experiment;
 int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
+/* Checks all runs of a sweep without making them. Returns 0 and their number; or prints the error
+ * and returns an enum rm_ctl_exit value. */
+int rm_ctl_sweep_check(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment,
+                       size_t *runs);
 /* `run --tune`: makes short runs to find the experiment's fastest settings. */
 int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment);
 int rm_ctl_validate(const struct rm_ctl_arguments *given);

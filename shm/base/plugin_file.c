@@ -34,6 +34,9 @@ int rm_plugin_find(const char *file, const char *variable, const char *otherwise
         if (n < PATH_MAX && access(path, R_OK) == 0)
             return 0;
     }
-    return rm_fail(error, -ENOENT, "no %s in %s or %s../lib/ringmaster/: %s", file, own, own,
+    int above = (int)strlen(own); /* bytes of the folder above: "/usr/" of "/usr/bin/" */
+    while (above > 1 && own[--above - 1] != '/')
+        ;
+    return rm_fail(error, -ENOENT, "no %s in %s or %.*slib/ringmaster/: %s", file, own, above, own,
                    otherwise);
 }

@@ -5,8 +5,11 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct rm_device_request request_of(const char *device)
 {
@@ -31,6 +34,25 @@ static void auto_takes_the_cpu_and_says_why(void **state)
     request.cannot = "a frozen opponent trains nothing";
     assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
     assert_string_equal(choice.why, "cpu: a frozen opponent trains nothing");
+}
+
+/* The folders are those that a person would name: without "..". */
+static void where_the_plugin_is_looked_for_is_said(void **state)
+{
+    struct rm_device_request request = request_of("auto");
+    struct rm_device_choice choice;
+    struct rm_error error = {""};
+    char own[PATH_MAX] = "", said[2 * PATH_MAX + 64];
+    (void)state;
+    assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+    *strrchr(own, '/') = '\0';
+    const int above = (int)(strrchr(own, '/') - own);
+    snprintf(said, sizeof said, "cpu: no ringmaster-cuda.so in %s/ or %.*s/lib/ringmaster/: ", own,
+             above, own);
+    unsetenv("RINGMASTER_CUDA_PLUGIN");
+    assert_int_equal(rm_device_choose(&choice, &request, &error), 0);
+    setenv("RINGMASTER_CUDA_PLUGIN", "/nowhere/plugin.so", 1);
+    assert_int_equal(strncmp(choice.why, said, strlen(said)), 0);
 }
 
 static void a_device_asked_for_by_name_is_refused(void **state)
@@ -101,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(auto_takes_the_cpu_and_says_why),
+        cmocka_unit_test(where_the_plugin_is_looked_for_is_said),
         cmocka_unit_test(a_device_asked_for_by_name_is_refused),
         cmocka_unit_test(the_cpu_asked_for_is_not_argued_with),
         cmocka_unit_test(the_cpu_says_how_it_computes),

@@ -13,26 +13,31 @@ static char folded(char c)
     return c == '-' ? '_' : (char)tolower((unsigned char)c);
 }
 
-/* Edit distance (Levenshtein 1966), one row at a time. */
+/* Edit distance (Levenshtein 1966), in which two neighbours that changed places are one edit, too
+ * (Damerau 1964; no part of the word is edited twice). Three rows at a time. */
 static size_t distance(const char *a, size_t n, const char *b, size_t m)
 {
-    size_t row[WORD_MAX + 1];
+    size_t rows[3][WORD_MAX + 1];
     for (size_t j = 0; j <= m; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
+        const size_t *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3]; /* i - 1, i - 2 */
+        size_t *row = rows[i % 3];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (folded(a[i - 1]) != folded(b[j - 1]));
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
+            const char x = folded(a[i - 1]), y = folded(b[j - 1]);
+            size_t best = above[j - 1] + (x != y);
+            if (above[j] + 1 < best)
+                best = above[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
-            diagonal = row[j];
+            if (i > 1 && j > 1 && x == folded(b[j - 2]) && y == folded(a[i - 2]) &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
             row[j] = best;
         }
     }
-    return row[m];
+    return rows[n % 3][m];
 }
 
 /* A word begun and not ended is one change away. */

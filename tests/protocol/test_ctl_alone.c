@@ -21,6 +21,8 @@ static void usage_errors_are_2(void **state)
     (void)state;
     assert_int_equal(RUN("statsu"), RM_CTL_USAGE);
     SAYS("did you mean \"status\"");
+    assert_int_equal(RUN("rnu"), RM_CTL_USAGE);
+    SAYS("did you mean \"run\"");
     assert_int_equal(RUN("run"), RM_CTL_USAGE);
     SAYS("run needs FILE");
     SAYS("Usage: ringctl run [OPTION]... FILE");

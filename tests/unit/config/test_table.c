@@ -289,7 +289,8 @@ static void ends_of_ranges_are_honoured(void **state)
 
 static void nearest_word(void **state)
 {
-    static const char *const words[] = {"sample", "limiter", "learner", "ring", "min_fill", NULL};
+    static const char *const words[] = {"sample",   "limiter", "learner", "ring",
+                                        "min_fill", "rank",    "run",     NULL};
     static const struct {
         const char *word, *near;
     } cases[] = {
@@ -299,6 +300,7 @@ static void nearest_word(void **state)
         {"limitr", "limiter"},
         {"learners", "learner"},
         {"rign", "ring"},
+        {"rnu", "run"},
         {"min-fill", "min_fill"},
         {"minfill", "min_fill"},
         {"x", NULL},

@@ -3,9 +3,13 @@
  * command begins with that letter. */
 #include "daemon/ctl/command.h"
 
+#include "config/schema.h"
+#include "config/synonyms.h"
 #include "daemon/ctl/exit_code.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define OPTIONS_MAX 16
@@ -27,11 +31,44 @@ static void match(void *user, const struct rm_ctl_option *option)
         l->found = option;
 }
 
-static int unknown_option(const struct lookup *l, const struct rm_ctl_command *command,
-                          struct rm_error *error)
+/* A key by another program's name for it, or without its section. A last part alone is a key's name
+ * if a number follows, and if no other key ends with it. */
+static const char *key_meant(const char *word, bool number)
 {
-    char word[64];
+    char path[80];
+    const char *found = NULL;
+    size_t count = 0;
+    const size_t section = (size_t)snprintf(path, sizeof path, "run.%s", word) - strlen(word);
+    for (char *c = path; *c; c++)
+        *c = *c == '-' ? '_' : (char)tolower((unsigned char)*c);
+    const char *name = path + section;
+    const struct rm_key *key = rm_key_find(name) ? rm_key_find(name) : rm_key_find(path);
+    const struct rm_synonym *synonym = rm_synonym_of_key(name);
+    if (key || synonym)
+        return key ? key->path : synonym->ours;
+    for (size_t i = 0; number && i < rm_key_count; i++) {
+        const char *dot = strrchr(rm_keys[i].path, '.');
+        if (dot && strcmp(dot + 1, name) == 0 && count++ == 0)
+            found = rm_keys[i].path;
+    }
+    return count == 1 ? found : NULL;
+}
+
+/* `value`: what was given with it, or the next word, "" if there is none. */
+static int unknown_option(const struct lookup *l, const struct rm_ctl_command *command,
+                          const char *value, struct rm_error *error)
+{
+    char word[64], *end = NULL;
+    bool sets = false;
     snprintf(word, sizeof word, "%.*s", (int)l->length, l->name);
+    (void)strtod(value, &end);
+    const bool number = end != value && *end == '\0';
+    for (size_t i = 0; i < l->count; i++)
+        sets |= strcmp(l->names[i], "set") == 0;
+    const char *key = sets ? key_meant(word, number) : NULL;
+    if (key)
+        return rm_fail(error, -EINVAL, "%s has no option --%s; did you mean --set %s=%s?",
+                       command->name, word, key, number ? value : "VALUE");
     const char *near = rm_nearest(word, l->names);
     if (near)
         return rm_fail(error, -EINVAL, "%s has no option --%s; did you mean --%s?", command->name,
@@ -49,10 +86,11 @@ static int take_option(struct rm_ctl_arguments *arguments, const char *word, int
 {
     const struct rm_ctl_command *command = arguments->command;
     const char *equals = strchr(word, '=');
+    const char *next = *at + 1 < argc ? argv[*at + 1] : "";
     struct lookup l = {.name = word, .length = equals ? (size_t)(equals - word) : strlen(word)};
     rm_ctl_each_option(command, match, &l);
     if (!l.found)
-        return unknown_option(&l, command, error);
+        return unknown_option(&l, command, equals ? equals + 1 : next, error);
     if (l.found == &rm_ctl_common_options[0]) {
         arguments->help = true;
         return 0;

@@ -70,7 +70,7 @@ static void end_if_over(struct rm_daemon *daemon)
         return;
     daemon->progress.life = RM_LIFE_OVER;
     if (!daemon->failed)
-        set_run_state(daemon, RM_RUN_DONE);
+        set_run_state(daemon, daemon->finished ? RM_RUN_DONE : RM_RUN_STOPPED);
     uv_stop(&daemon->loop);
 }
 

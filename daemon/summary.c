@@ -2,6 +2,7 @@
 #include "daemon/console.h"
 
 #include "config/traits.h"
+#include "daemon/checkpoint_files.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
 #include "shm/atomic.h"
@@ -191,6 +192,22 @@ static void flush(FILE *out)
     }
 }
 
+/* Of a run that was stopped: how far it came, and how it goes on. */
+static void stopped(FILE *out, const struct rm_session *session, const char *run_directory)
+{
+    const struct rm_board_run *run = session->board.run;
+    const uint64_t budget = run->env_steps_budget;
+    uint64_t newest;
+    if (RM_PEEK(&run->state) != RM_RUN_STOPPED)
+        return;
+    fputs("stopped", out);
+    if (budget && !rm_experiment_is_offline(&session->experiment))
+        fprintf(out, " at %.1f %% of run.steps",
+                100 * fmin(1, (double)rm_session_steps(session) / (double)budget));
+    fputs(rm_checkpoint_list(run_directory, &newest, 1) ? "; the same command resumes it\n" : "\n",
+          out);
+}
+
 void rm_console_summary(struct rm_console *console, const struct rm_progress *progress,
                         const struct rm_supervisor *supervisor, const struct rm_world_facts *world,
                         const char *run_directory)
@@ -218,6 +235,7 @@ void rm_console_summary(struct rm_console *console, const struct rm_progress *pr
     if (before)
         fprintf(out, "the whole run, from its first start: %llu agent steps, %llu updates\n",
                 (unsigned long long)all, (unsigned long long)rm_session_updates(session));
+    stopped(out, session, run_directory);
     phases_table(out, &session->board, &style);
     fputc('\n', out);
     deaths(out, session, supervisor);

@@ -38,6 +38,7 @@ enum rm_run_state {
     RM_RUN_STOPPING, /* asked to stop, or the budget is spent */
     RM_RUN_DONE,
     RM_RUN_FAILED,
+    RM_RUN_STOPPED, /* ended before its budget and its final evaluation were done */
 };
 
 enum rm_role {

@@ -35,9 +35,9 @@ NAMES(rm_worker_state_name, enum rm_worker_state, RM_WORKER_FAILED + 1, [RM_WORK
       [RM_WORKER_STARTING] = "starting", [RM_WORKER_BUSY] = "busy", [RM_WORKER_WAITING] = "waiting",
       [RM_WORKER_DONE] = "done", [RM_WORKER_FAILED] = "failed")
 
-NAMES(rm_run_state_name, enum rm_run_state, RM_RUN_FAILED + 1, [RM_RUN_STARTING] = "starting",
+NAMES(rm_run_state_name, enum rm_run_state, RM_RUN_STOPPED + 1, [RM_RUN_STARTING] = "starting",
       [RM_RUN_RUNNING] = "running", [RM_RUN_PAUSED] = "paused", [RM_RUN_STOPPING] = "stopping",
-      [RM_RUN_DONE] = "done", [RM_RUN_FAILED] = "failed")
+      [RM_RUN_DONE] = "done", [RM_RUN_FAILED] = "failed", [RM_RUN_STOPPED] = "stopped")
 
 #define METRIC(block, kind_, type_, name_, field, unit_, doc_)                                     \
     {                                                                                              \

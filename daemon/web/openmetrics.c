@@ -345,7 +345,7 @@ static void write_info(const struct sink *s)
 static void write_state(const struct sink *s)
 {
     const char *state = text_of(s->run->status, "state");
-    for (int i = 0; s->run->status && i <= RM_RUN_FAILED; i++) {
+    for (int i = 0; s->run->status && i <= RM_RUN_STOPPED; i++) {
         const char *name = rm_run_state_name((enum rm_run_state)i);
         sample(s, "ringmaster_run_state", name, NULL, NULL, !strcmp(state, name));
     }

@@ -438,7 +438,7 @@ static void stop_leaves_nothing(void **state)
     snprintf(lock, sizeof lock, "%s.lock", d.socket);
     assert_int_not_equal(access(lock, F_OK), 0);
     json_t *summary = json_loads(rm_test_daemon_file(&d, "summary.json"), 0, NULL);
-    assert_string_equal(json_string_value(json_object_get(summary, "state")), "done");
+    assert_string_equal(json_string_value(json_object_get(summary, "state")), "stopped");
     json_decref(summary);
 }
 

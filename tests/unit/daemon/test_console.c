@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -302,6 +303,45 @@ static void a_file_gets_plain_lines_and_the_tables(void **state)
     fclose(out);
 }
 
+/* The tables alone look like those of a run that is done. */
+static void the_summary_says_that_a_run_was_stopped(void **state)
+{
+    (void)state;
+    static const struct {
+        enum rm_run_state state;
+        uint64_t budget;
+        bool checkpoint;
+        const char *said;
+    } rows[] = {{RM_RUN_DONE, 1000, true, NULL},
+                {RM_RUN_STOPPED, 1000, true,
+                 "\nstopped at 40.0 % of run.steps; the same command resumes it\n"},
+                {RM_RUN_STOPPED, 1000, false, "\nstopped at 40.0 % of run.steps\n"},
+                {RM_RUN_STOPPED, 0, true, "\nstopped; the same command resumes it\n"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *text = NULL, directory[] = "/tmp/rm-console-XXXXXX", folder[64], number[80];
+        size_t bytes = 0;
+        FILE *out = open_memstream(&text, &bytes);
+        struct rm_console console;
+        assert_non_null(mkdtemp(directory));
+        snprintf(folder, sizeof folder, "%s/checkpoints", directory);
+        snprintf(number, sizeof number, "%s/000001", folder);
+        assert_false(mkdir(folder, 0700) || (rows[i].checkpoint && mkdir(number, 0700)));
+        RM_POKE(&session->board.run->state, rows[i].state);
+        RM_POKE(&session->board.run->env_steps_budget, rows[i].budget);
+        rm_console_open(&console, out);
+        rm_console_summary(&console, &progress, &supervisor, &world, directory);
+        fclose(out);
+        if (rows[i].said)
+            assert_non_null(strstr(text, rows[i].said));
+        else
+            assert_null(strstr(text, "stopped"));
+        free(text);
+        rmdir(number);
+        rmdir(folder);
+        rmdir(directory);
+    }
+}
+
 static void access_goes_by_user_and_group(void **state)
 {
     (void)state;
@@ -353,6 +393,7 @@ int main(void)
         T(a_terminal_is_redrawn_in_place),
         T(the_tables_fit_a_narrow_terminal),
         T(a_file_gets_plain_lines_and_the_tables),
+        T(the_summary_says_that_a_run_was_stopped),
         cmocka_unit_test(access_goes_by_user_and_group),
         cmocka_unit_test(commands_need_their_level),
     };

@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Bytes of a policy's rings over all actors. */
 static double ring_bytes(const struct rm_experiment *experiment, const struct rm_plan *plan,
@@ -102,6 +103,14 @@ static void print_unused(void *user, const char *path, const char *words)
     fprintf(user, "%s %s\n", path, words);
 }
 
+/* Is there a sweep whose runs can be read? Each reads the file, and a pipe can be read once: `run`
+ * makes no sweep of it. */
+static bool sweeps(const char *file, const struct rm_experiment *experiment)
+{
+    struct stat about;
+    return strlen(experiment->sweep) > 2 && stat(file, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 int rm_ctl_validate(const struct rm_ctl_arguments *given)
 {
     struct rm_error error = {""};
@@ -121,7 +130,7 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
                rm_offline_check(experiment, plan, &error)) {
         print_errors(file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
-    } else if (strlen(experiment->sweep) > 2 &&
+    } else if (sweeps(file, experiment) &&
                (rc = rm_ctl_sweep_check(given, experiment, &runs)) != RM_CTL_OK) {
         /* the same */
     } else if (rm_ctl_flag(given, "json")) {

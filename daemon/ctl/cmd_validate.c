@@ -121,7 +121,9 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
     size_t runs = 0; /* of a sweep */
     if (!experiment || !plan) {
         rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    } else if ((rc = rm_ctl_load(given, NULL, experiment)) != RM_CTL_OK) {
+    } else if ((rc = rm_ctl_load(given, NULL, experiment)) != RM_CTL_OK ||
+               (sweeps(file, experiment) &&
+                (rc = rm_ctl_sweep_check(given, experiment, &runs)) != RM_CTL_OK)) {
         /* what is wrong was printed */
     } else if (rm_reader_check(experiment, &error) ||
                rm_probe_world(experiment, RM_PROBE_PATIENCE_S, NULL, &error) ||
@@ -130,9 +132,6 @@ int rm_ctl_validate(const struct rm_ctl_arguments *given)
                rm_offline_check(experiment, plan, &error)) {
         print_errors(file, error.text);
         rc = RM_CTL_BAD_CONFIGURATION;
-    } else if (sweeps(file, experiment) &&
-               (rc = rm_ctl_sweep_check(given, experiment, &runs)) != RM_CTL_OK) {
-        /* the same */
     } else if (rm_ctl_flag(given, "json")) {
         json_t *resolved = rm_config_to_json(experiment);
         json_dumpf(resolved, stdout, JSON_INDENT(2));

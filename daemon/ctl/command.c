@@ -371,12 +371,11 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .summary = "play greedy episodes with the latest weights, or with policies of files",
      .text =
          "Training goes on meanwhile. Waiting takes as long as the evaluation does, unless "
-         "--timeout is given. With --policy no run is needed: NAME is an experiment's file, "
-         "whose world of evaluations is played in a process that is confined as an evaluator "
-         "is; evaluation.final_episodes are played unless --episodes is given, the same ones as "
-         "at the end of a run; and returns, lengths and the world's figures are printed with "
-         "their standard errors; of policies that act in context also the score in each tenth of "
-         "a world's episodes.",
+         "--timeout is given. With --policy no run is needed: NAME is an experiment's file. "
+         "Without --episodes there are evaluation.final_episodes, the same ones as at the end of "
+         "a run, in a confined process. Returns, lengths and the world's figures are printed with "
+         "their standard errors; of policies that act in context also the score in each "
+         "tenth of the episodes.",
      .arguments = {NAME_ARGUMENT},
      .options = evaluate_options,
      .group = rm_ctl_connection_options,

@@ -519,8 +519,10 @@ static void on_tick(uv_timer_t *timer)
     if (stepped(daemon))
         note_running(daemon);
     end_training(daemon);
-    const bool training =
-        daemon->progress.life == RM_LIFE_TRAINING && daemon->checkpoint.stage == RM_CHECKPOINT_IDLE;
+    /* Workers of a checkpoint that waits for one that never ends its turn do not hold yet. */
+    const enum rm_checkpoint_stage stage = daemon->checkpoint.stage;
+    const bool training = daemon->progress.life == RM_LIFE_TRAINING &&
+                          (stage == RM_CHECKPOINT_IDLE || stage == RM_CHECKPOINT_HOLDING);
     if (daemon->progress.life < RM_LIFE_STOPPING &&
         rm_standstill_look(&daemon->standstill, &daemon->session, &daemon->supervisor, training,
                            now, why, sizeof why))

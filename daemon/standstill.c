@@ -66,17 +66,27 @@ static bool all_wait(struct rm_standstill *s, const struct rm_session *session,
     return wait;
 }
 
+/* In lockstep a round is a turn of each worker. A worker whose arrival is removed arrives again,
+ * and that counts as a turn of its own. */
+static uint64_t turns_made(const struct rm_session *session)
+{
+    uint64_t turns = 0;
+    if (session->experiment.mode == RM_MODE_LOCKSTEP)
+        return RM_PEEK(&session->board.round->current);
+    for (uint32_t i = 0; i < session->objects.workers; i++)
+        turns += RM_PEEK(&session->board.workers[i].turns);
+    return turns;
+}
+
 bool rm_standstill_look(struct rm_standstill *s, const struct rm_session *session,
                         const struct rm_supervisor *supervisor, bool training, uint64_t now_ns,
                         char *why, size_t size)
 {
-    uint64_t turns = 0;
     if (!rm_experiment_loads(&session->experiment))
         return false;
     if (rounds_damaged(s, session, why, size))
         return true;
-    for (uint32_t i = 0; i < session->objects.workers; i++)
-        turns += RM_PEEK(&session->board.workers[i].turns);
+    const uint64_t turns = turns_made(session);
     const bool wait = all_wait(s, session, supervisor) && training;
     if (!wait || turns != s->turns || s->since_ns == 0) {
         s->turns = turns;

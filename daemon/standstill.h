@@ -13,13 +13,13 @@
 #include "shm/session/session.h"
 
 struct rm_standstill {
-    uint64_t turns;                    /* of all workers, at their last change */
+    uint64_t turns;                    /* of all workers, or rounds, at their last change */
     uint64_t since_ns;                 /* 0: a worker works, or may do so */
     uint32_t damaged;                  /* consecutive checks that found impossible words */
     uint64_t sleeps[RM_BOARD_WORKERS]; /* of each worker, at the last check */
 };
 
-/* Call once a tick. `training`: the run trains, and no checkpoint holds workers. True, with a
+/* Call once a tick. `training`: the run trains, and no checkpoint holds all workers. True, with a
  * message: the run cannot continue. */
 bool rm_standstill_look(struct rm_standstill *standstill, const struct rm_session *session,
                         const struct rm_supervisor *supervisor, bool training, uint64_t now_ns,

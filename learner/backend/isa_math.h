@@ -1,5 +1,6 @@
 /* isa_math: elementary functions of one float, written so that loops over them vectorise: no
- * branches, no calls. For *.isa.c files only. Each states the error that tests hold it to. */
+ * branches, no calls. For *.isa.c files only. Each function's comment states the largest error on
+ * any level (v2 has no FMA). */
 #ifndef RM_LEARNER_BACKEND_ISA_MATH_H
 #define RM_LEARNER_BACKEND_ISA_MATH_H
 
@@ -16,10 +17,9 @@ static inline float with_sign_of(float magnitude, float sign)
     return rm_float_of_word(rm_word_of_float(magnitude) | (rm_word_of_float(sign) & INT32_MIN));
 }
 
-/* exp(x) for x <= 88, with an error of 2 ulp for x <= 0. Below -87 the result is 0; NaN stays NaN.
- * Above 88 the result is undefined: attention computes it for keys that a query does not see, and
- * ignores it. The series is that of e^r to r^6 on |r| <= ln2/2, with coefficients fitted for the
- * least relative error. */
+/* exp(x) for x <= 88: 2 ulp. Below -87 the result is 0; NaN stays NaN. Above 88 the result is
+ * undefined: attention computes it for keys that a query does not see, and ignores it. The series
+ * is that of e^r to r^6 on |r| <= ln2/2, with coefficients fitted for the least relative error. */
 static inline float exp_of(float x)
 {
     float clamped = x < -87.0f ? -87.0f : x; /* NaN passes */
@@ -38,8 +38,9 @@ static inline float exp_of(float x)
     return x < -87.0f ? 0.0f : e;
 }
 
-/* tanh(x): 3e-7 relative, 5 ulp, and never beyond 1. A fraction of two polynomials of x^2, fitted
- * for least relative error on |x| <= 8; beyond, the value there. NaN stays NaN. */
+/* tanh(x): 4e-7 relative, 7 ulp, and never beyond 1. A fraction of two polynomials of x^2, fitted
+ * for the least relative error on |x| <= 8. For |x| > 8 the result is that for 8 or -8. NaN stays
+ * NaN. */
 static inline float tanh_of(float x)
 {
     float c = x < -8.0f ? -8.0f : x;
@@ -56,8 +57,8 @@ static inline float tanh_of(float x)
     return c * p / q;
 }
 
-/* erf(x): 3e-7 absolute. Series below 0.92; beyond, 1 - (polynomial of 1/(1 + p|x|)) e^(-x^2)
- * (Abramowitz and Stegun 7.1.26, whose 1.5e-7 is for exact arithmetic). */
+/* erf(x): 3e-7 absolute. A series for |x| < 0.92, and 1 - (polynomial of 1/(1 + p|x|)) e^(-x^2) for
+ * other x (Abramowitz and Stegun 7.1.26, whose 1.5e-7 is for exact arithmetic). */
 static inline float erf_of(float x)
 {
     float a = abs_of(x);

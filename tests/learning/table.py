@@ -71,13 +71,17 @@ def span(seeds):
 
 def markdown(found):
     """The table's lines. found: (row, its figures with "mode" and "runs") in turn."""
-    others = sorted({(span(r["seeds"][f["mode"]]), r["algorithm"] + " on " + r["world"]) for r, f in found
-                     if r["first"] != FIRST})
+    others = {}
+    for r, f in found:
+        if r["first"] != FIRST:
+            others.setdefault(f"{r['algorithm']} on {r['world']}", []).append(
+                f"{span(r['seeds'][f['mode']])} in {f['mode']} mode")
     lines = [
-        f"Settings were chosen with seeds {CHOSEN_WITH}, in free mode. The table's seeds count from {FIRST}: no setting was "
-        "chosen with them." + "".join(f" {what}: seeds {seeds}." for seeds, what in others), "",
-        "| world | algorithm | mode | score | seeds there at the end | there at some time | last two, median (least) "
-        "| best, median | median steps to it | of | seconds a seed | experiment |",
+        f"Settings were chosen with seeds {CHOSEN_WITH}, in free mode. The table has other seeds, with which no setting was "
+        f"chosen. They begin at {FIRST}, except in these rows:", "",
+        *(f"- {what}: seeds {', '.join(seeds)}." for what, seeds in others.items()), "",
+        "| world | algorithm | mode | score | seeds at the score at the end | at some time | last two, median (least) "
+        "| best, median | steps to the score, median | steps of the run | seconds, median | experiment |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for r, f in found:
         rule = "none may" if r["never"] else f"{needed(r, f['seeds'])} must"

@@ -7,14 +7,14 @@
     given/3,      % Module, Key, Value: of world.options
     taken/3,      % Module, Key, Default: of world_option/2
     instance/3,   % Path, Options, Module: loaded
-    loading/2,    % Module, Path: now
+    loading/3,    % Module, Path, Limit of inferences of its directives: now
     said/3,       % Kind, Where, Text: while it was loaded
     sealed/1,     % Module: episodes run
     looking/1,    % Module: where is it that an exception comes from?
     seen/2.       % File, Line: there
 
-:- multifile user:message_hook/3, user:prolog_exception_hook/4.
-:- dynamic user:message_hook/3, user:prolog_exception_hook/4.
+:- multifile user:message_hook/3, user:prolog_exception_hook/4, user:term_expansion/2.
+:- dynamic user:message_hook/3, user:prolog_exception_hook/4, user:term_expansion/2.
 
 /* --- options -------------------------------------------------------------------------------- */
 
@@ -59,10 +59,10 @@ load_world(Path, Options, Limit, M, Host, Spec) :-
         new_module(Name, M),
         forall(member(Key-Value, Options), assertz(given(M, Key, Value))),
         guard(M),
-        catch(load(Path, M), E, (drop(M), throw(E))),
+        catch(load(Path, M, Limit), E, (drop(M), throw(E))),
         assertz(instance(Path, Options, M))
     ),
-    spec(Path, M, Spec),
+    spec(Path, M, Limit, Spec),
     link_world(M, Limit, Host).
 
 drop(M) :-
@@ -100,15 +100,16 @@ new_module(Name, M) :-
 
 free(M) :- \+ module_property(M, file(_)), \+ memberchk(M, [user, system]).
 
-load(Path, M) :-
+load(Path, M, Limit) :-
     retractall(said(_, _, _)),
+    DirectiveLimit is 100 * Limit,
     format(atom(Id), '~w#~w', [Path, M]),
     setup_call_cleanup(
-        ( open(Path, read, S, [encoding(utf8)]), assertz(loading(M, Path)),
+        ( open(Path, read, S, [encoding(utf8)]), assertz(loading(M, Path, DirectiveLimit)),
           M:use_module(library(apply_macros)) ), % maplist/N, forall/2 and their kin without calls
         load_files(ringmaster_worlds:Id,
                    [stream(S), module(M), imports([]), silent(true), must_be_module(true)]),
-        ( retractall(loading(_, _)), close(S) )),
+        ( retractall(loading(_, _, _)), close(S) )),
     (   said(error, Where, Text)
     ->  throw_at(Where, Text)
     ;   true
@@ -147,11 +148,35 @@ refuse(Path, Line, Format, Args) :-
     format(atom(Text), '~w:~w: ~w', [Path, Line, Said]),
     throw(refused(Text)).
 
+/* A directive that calls a predicate of the world has 100 times the inferences of a step: one that
+ * never ends has a line. */
+user:term_expansion((:- Goal), (:- ringmaster:limited(M:Goal))) :-
+    ringmaster:loading(M, _, _),
+    prolog_load_context(module, M),
+    callable(Goal),
+    predicate_property(M:Goal, defined),
+    \+ predicate_property(M:Goal, imported_from(_)),
+    \+ predicate_property(M:Goal, built_in).
+
+limited(Goal) :-
+    loading(_, _, Limit),
+    call_with_inference_limit(Goal, Limit, Outcome),
+    (   Outcome == inference_limit_exceeded
+    ->  source_location(File, Line),
+        refuse(File, Line, 'the directive takes more than ~D inferences, 100 times world.options.max_inferences', [Limit])
+    ;   true
+    ).
+
 /* What is said of errors while a world is loaded. A term that is refused says itself why. */
 user:message_hook(Term, Kind, Lines) :-
-    ringmaster:loading(_, Path),
+    ringmaster:loading(_, Path, _),
     ringmaster:note(Kind, Term, Lines, Path).
 
+note(error, undefined_export(_, Predicate), _, Path) :-
+    !,
+    format(atom(Where), '~w:1: ', [Path]),
+    format(atom(Said), 'exports ~q, but has no clause of it', [Predicate]),
+    assertz(said(error, Where, Said)).
 note(Kind, Term, Lines, Path) :-
     memberchk(Kind, [error, warning]),
     (   one_line(Term, Lines, Path, Said), \+ sub_atom(Said, 0, _, _, Path)
@@ -187,16 +212,19 @@ text_of(E, Text) :-
 
 /* --- what stays as it is while episodes run ------------------------------------------------- */
 
-/* All engines share the clauses: a world that is sealed may not change them. */
+/* All engines share the clauses: a world that is sealed may not change them. None may end the
+ * process. */
 guard(M) :-
-    forall(changes(Head), guard(M, Head)).
+    forall(changes(Head), ( functor(Head, Name, Arity),
+                            guard(M, Head, ( ringmaster:may_change(M, Name/Arity), @(system:Head, M) )) )),
+    forall(member(Head, [halt, halt(_)]), ( functor(Head, Name, Arity),
+                                            guard(M, Head, ringmaster:may_not_end(Name/Arity)) )).
 
-guard(M, Head) :-
-    functor(Head, Name, Arity),
+guard(M, Head, Body) :-
     redefine_system_predicate(M:Head),
-    functor(New, Name, Arity),
+    functor(Head, Name, Arity),
     dynamic(M:Name/Arity),
-    assertz(M:(New :- ringmaster:may_change(M, Name/Arity), @(system:New, M))).
+    assertz(M:(Head :- Body)).
 
 changes(assert(_)).
 changes(assert(_, _)).
@@ -222,14 +250,17 @@ may_change(M, Predicate) :-
     ;   true
     ).
 
+may_not_end(Predicate) :-
+    throw(error(permission_error(call, world, Predicate),
+                context(_, 'an episode ends with the status terminated'))).
+
 /* --- what it says of itself ----------------------------------------------------------------- */
 
 /* spec(Actions, MaxSteps, [obs(Name, Type, Shape, Low, High), ...]) */
-spec(Path, M, spec(N, T, Obs)) :-
+spec(Path, M, Limit, spec(N, T, Obs)) :-
     at_line(M, env_spec, 1, Line),
-    catch(( M:env_spec(List) -> Outcome = true ; Outcome = failed ), E, true),
-    (   Outcome == failed -> refuse(Path, Line, 'env_spec/1 fails', [])
-    ;   nonvar(E) -> text_of(E, Text), refuse(Path, Line, 'env_spec/1 throws: ~w', [Text])
+    outcome(M:env_spec(List), Limit, Outcome, E),
+    (   wrong(Outcome, E, Limit, Why) -> refuse(Path, Line, 'env_spec/1 ~w', [Why])
     ;   var(List) -> refuse(Path, Line, 'env_spec(List) leaves List open', [])
     ;   is_list(List) -> true
     ;   refuse(Path, Line, 'env_spec(List): List is ~q, must be a list', [List])

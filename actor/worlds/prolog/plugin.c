@@ -321,20 +321,20 @@ static void find_why(struct rm_env *env, term_t again, char *text, size_t size)
 static bool report_error(struct rm_env *env, uint32_t w, const int32_t *action, term_t again)
 {
     const struct world *world = &env->world[w];
-    char why[WHY_TEXT], chosen[32] = "", where[WHY_TEXT + 256];
+    char why[WHY_TEXT], chosen[32] = "";
     find_why(env, again, why, sizeof why);
     if (action)
         snprintf(chosen, sizeof chosen, ", action %d", *action);
-    snprintf(where, sizeof where,
-             "world %" PRIu64 " (%s), seed %" PRIu64 ", episode %" PRIu64 ", step %u%s: %s",
-             env->first_world + w, env->spec.name, env->seed, world->episode, world->step, chosen,
-             why);
-    fprintf(stderr, RM_SEVERITY_ERROR "%s\n", where);
+    fprintf(stderr,
+            RM_SEVERITY_ERROR "world %" PRIu64 " (%s), seed %" PRIu64 ", episode %" PRIu64
+                              ", step %u%s: %s\n",
+            env->first_world + w, env->spec.name, env->seed, world->episode, world->step, chosen,
+            why);
     if (++env->errors <= env->max_errors)
         return true;
+    /* File and line first: the last words of a process are cut off behind 255 characters. */
     snprintf(env->error, sizeof env->error,
-             "%" PRIu64 " errors, more than world.options.max_errors; the last: %s", env->errors,
-             where);
+             "%s (%" PRIu64 " errors, more than world.options.max_errors)", why, env->errors);
     return false;
 }
 

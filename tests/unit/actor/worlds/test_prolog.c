@@ -171,8 +171,22 @@ static void test_refusals(void **unused)
             ":- module(nostep, [env_spec/1, reset/2, actions/2, observation/2]).\n" SPEC
             "reset(_, 0).\nactions(_, [a]).\nobservation(S, [[S]]).\n",
             NULL, ":1: has no step/4: a world exports env_spec/1, reset/2");
+    refuses("noclause",
+            ":- module(noclause, [" EXPORTS "]).\n" SPEC
+            "reset(_, 0).\nactions(_, [a]).\nobservation(S, [[S]]).\n",
+            NULL, ":1: exports step/4, but has no clause of it");
     refuses("nospec", ":- module(nospec, [" EXPORTS "]).\nenv_spec(_) :- fail.\n" RULES, NULL,
             ":2: env_spec/1 fails");
+    refuses("spec", ":- module(spec, [" EXPORTS "]).\n\nenv_spec(List) :- env_spec(List).\n" RULES,
+            NULL,
+            ":3: env_spec/1 takes more than 1000000 inferences (world.options.max_inferences)");
+    refuses("begins", ":- module(begins, [" EXPORTS "]).\n" SPEC "loop :- loop.\n:- loop.\n" RULES,
+            "{\"max_inferences\": 500}",
+            ":4: the directive takes more than 50,000 inferences, 100 "
+            "times world.options.max_inferences");
+    refuses("halts", ":- module(halts, [" EXPORTS "]).\n" SPEC RULES ":- halt.\n", NULL,
+            ":7: No permission to call world `halt/0' (an episode ends with the status "
+            "terminated)");
     refuses("noobs",
             ":- module(noobs, [" EXPORTS "]).\nenv_spec([actions(2), max_steps(5)]).\n" RULES, NULL,
             ":2: env_spec/1 has no obs(NAME, TYPE, SHAPE)");
@@ -281,6 +295,9 @@ static void test_errors(void **unused)
                STEP("step(1, b, 2, result(1, running)) :- remember(x).\nobservation(S, "
                     "[[S]]).\n\nremember(X) :- assertz(seen(X)).\n"),
                ":10: step(1,b,A,B) throws: No permission to call world `assertz/1'");
+    goes_wrong("ends",
+               STEP("step(1, b, 2, result(1, running)) :- halt(1).\nobservation(S, [[S]]).\n"),
+               ":7: step(1,b,A,B) throws: No permission to call world `halt/1'");
     goes_wrong("unknown",
                STEP("step(1, b, 2, result(1, running)) :- nothing(x).\nobservation(S, [[S]]).\n"),
                ":7: step(1,b,A,B) throws: unknown:step/4: Unknown procedure: unknown:nothing/1");
@@ -337,9 +354,10 @@ static void test_too_many(void **unused)
     rm_test_said_end();
     assert_int_equal(rc, -EPROTO);
     assert_int_equal(steps, 5); /* every second step begins an episode */
-    assert_non_null(strstr(batch.world.ops->last_error(batch.env),
-                           "3 errors, more than world.options.max_errors; the last: world 0 (bad), "
-                           "seed 3, episode 2, step 1, action 0: "));
+    const char *last = batch.world.ops->last_error(batch.env);
+    assert_ptr_equal(strstr(last, config.prolog), last);
+    assert_non_null(strstr(last, "/bad.pl:6: step(0,a,A,B) fails (3 errors, more than "
+                                 "world.options.max_errors)"));
     rm_test_batch_close(&batch);
 }
 

@@ -59,6 +59,7 @@ class Leaf:
 
     def __init__(self, path, space, kind):
         self.path, self.space, self.kind = path, space, kind
+        self.whose = ""  # " of NAME" where there are several agents
         self.warned = False
         if kind == "Box":
             self.dtype, self.shape = np.dtype(space.dtype), tuple(space.shape)
@@ -84,7 +85,7 @@ class Leaf:
             raise Fault(f"{self} has {shape_text(self.shape)}: an observation has one number at least")
 
     def __str__(self):
-        return f"observation{self.path}" if self.path else "the observation"
+        return (f"observation{self.path}" if self.path else "the observation") + self.whose
 
     def array(self, value):
         """`value` as an array of the leaf's shape, whatever it came as. Discrete values begin at 0."""

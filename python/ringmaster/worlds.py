@@ -19,6 +19,7 @@ LAST = TERMINATED | TRUNCATED
 TRIAL_STEPS = 8  # of a world before it is described
 OLD_API = ("the API of gym before 0.26; wrap the environment: gymnasium.make(\"GymV21Environment-v0\", env=env) "
            "(pip install \"shimmy[gym-v21]\")")
+OLD_AGENTS = "the API of PettingZoo before 1.22, which had dones: return terminations and truncations"
 
 
 class Agent:
@@ -122,11 +123,11 @@ def unpack_reset(result):
     return result
 
 
-def unpack_step(result):
+def unpack_step(result, call="step()", old=OLD_API):
     if not isinstance(result, tuple) or len(result) != 5:
         count = f"{len(result)} values" if isinstance(result, tuple) else type(result).__name__
-        raise Fault(f"step() returned {count} where (observation, reward, terminated, truncated, info) is expected"
-                    + (f": {OLD_API}" if isinstance(result, tuple) and len(result) == 4 else ""))
+        raise Fault(f"{call} returned {count} where (observation, reward, terminated, truncated, info) is expected"
+                    + (f": {old}" if isinstance(result, tuple) and len(result) == 4 else ""))
     return result
 
 
@@ -467,12 +468,16 @@ class Vector(Batch):
         for name, value in (("rewards", rewards), ("terminated", terminated), ("truncated", truncated)):
             if np.shape(value) != (self.size,):
                 raise Fault(f"{name} has {shape_text(np.shape(value))}; {self.size} environments give shape ({self.size},)")
+        self.check_seen(obs)
+
+    def check_seen(self, obs):
         if isinstance(obs, np.ndarray) and obs.shape[:1] != (self.size,):
             raise Fault(f"the observation has {shape_text(obs.shape)}; {self.size} environments give {self.size} of them")
 
     def _try(self, rng):
         env, agent = self.env, self.agents[0]
         obs, infos = unpack_reset(env.reset(seed=[self.seed0 + i for i in range(self.size)]))
+        self.check_seen(obs)
         agent.has_mask = agent.observation.masked or "action_mask" in infos
         for i in range(self.size):
             agent.observation.judge(self.part(obs, i))
@@ -613,6 +618,16 @@ def names_of(env):
     return agents, names
 
 
+def agents_of(env, keys, names, phases):
+    """An Agent for each key. What is wrong with its observation is said with its name."""
+    agents = []
+    for key, name, phase in zip(keys, names, phases):
+        agents.append(Agent(name, phase, env.observation_space(key), env.action_space(key)))
+        for leaf in agents[-1].observation.leaves:
+            leaf.whose = f" of {name}"
+    return agents
+
+
 class Parallel(Batch):
     """PettingZoo's parallel environments: agents that are not in play are DEAD."""
 
@@ -620,8 +635,7 @@ class Parallel(Batch):
         super().__init__(order, make, words)
         self.env = env
         self.keys, names = names_of(env)
-        self.agents = [Agent(name, 0, env.observation_space(key), env.action_space(key))
-                       for key, name in zip(self.keys, names)]
+        self.agents = agents_of(env, self.keys, names, [0] * len(names))
         self.try_out(self._try)
         self.description = self.describe(env)
 
@@ -639,9 +653,13 @@ class Parallel(Batch):
                 break
             if not env.agents:
                 obs, infos = self.begin_env(env, self.seed0)
+            for key in env.agents:
+                if key not in obs:
+                    raise Fault(f"there is no observation for agent {key!r}, which env.agents has: every agent in play gets "
+                                "one")
             actions = {key: agent.action.make(random_action(agent, obs[key], infos.get(key, {}), rng))
                        for agent, key in zip(self.agents, self.keys) if key in env.agents}
-            obs, rewards, terminated, truncated, infos = unpack_step(env.step(actions))
+            obs, rewards, terminated, truncated, infos = self.step_env(env, actions)
             for key in obs:
                 if key not in self.keys:
                     raise Fault(f"agent {key!r} is not one of possible_agents")
@@ -658,6 +676,14 @@ class Parallel(Batch):
         if not isinstance(obs, dict):
             raise Fault(f"reset() returned {type(obs).__name__} for observations, not a dict by agent")
         return obs, infos
+
+    @staticmethod
+    def step_env(env, actions):
+        results = unpack_step(env.step(actions), old=OLD_AGENTS)
+        for name, value in zip(("observations", "rewards", "terminations", "truncations", "infos"), results):
+            if not isinstance(value, dict):
+                raise Fault(f"step() returned {type(value).__name__} for {name}, not a dict by agent")
+        return results
 
     def attach(self, buffer, layout):
         super().attach(buffer, layout)
@@ -692,7 +718,7 @@ class Parallel(Batch):
             there = set(env.agents)
             actions = {key: agent.action.make([rows[a][w - first]] if agent.action.single else rows[a][w - first])
                        for a, (agent, key) in enumerate(zip(self.agents, self.keys)) if key in there}
-            obs, rewards, terminated, truncated, infos = unpack_step(self.call(w, env.step, actions))
+            obs, rewards, terminated, truncated, infos = self.call(w, self.step_env, env, actions)
             there = set(env.agents)
             for a, (agent, key) in enumerate(zip(self.agents, self.keys)):
                 self.follow(w, a, agent, key, obs, rewards, terminated, truncated, infos, there)
@@ -731,8 +757,7 @@ class Aec(Batch):
         self.env = env
         self.keys, names = names_of(env)
         self.phases = len(self.keys)
-        self.agents = [Agent(name, a, env.observation_space(key), env.action_space(key))
-                       for a, (key, name) in enumerate(zip(self.keys, names))]
+        self.agents = agents_of(env, self.keys, names, range(len(names)))
         self.try_out(self._try)
         self.description = self.describe(env)
 
@@ -747,8 +772,10 @@ class Aec(Batch):
             if not env.agents:
                 break
             key = env.agent_selection
+            if key not in self.keys:
+                raise Fault(f"agent {key!r}, whose turn it is, is not one of possible_agents")
             agent = self.agents[self.keys.index(key)]
-            obs, reward, terminated, truncated, info = env.last()
+            obs, reward, terminated, truncated, info = unpack_step(env.last(), "last()", OLD_AGENTS)
             agent.observation.judge(obs)
             check_reward(reward)
             over = terminated or truncated

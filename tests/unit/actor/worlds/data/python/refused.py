@@ -3,7 +3,7 @@ import os
 import time
 
 import numpy as np
-from games import (Box, Corridor, Corridors, Dict, Discrete, MultiBinary, Nim, Sequence, Text, Tuple)
+from games import (Box, Corridor, Corridors, Dict, Discrete, Meeting, MultiBinary, Nim, Sequence, Text, Tuple)
 
 number = 3
 
@@ -222,6 +222,109 @@ def many_agents():
     game = Nim()
     game.possible_agents = [f"agent {i}" for i in range(65)]
     return game
+
+
+class Met(Meeting):
+    """reset() and step() with parts replaced."""
+
+    def __init__(self, first=None, **parts):
+        self.first, self.parts = first, parts
+
+    def reset(self, seed=None, options=None):
+        obs, infos = super().reset(seed)
+        return obs if self.first is None else self.first(obs), infos
+
+    def step(self, actions):
+        result = list(super().step(actions))
+        for i, name in enumerate(("obs", "rewards", "terminated", "truncated", "infos")):
+            if name in self.parts:
+                result[i] = self.parts[name](result[i])
+        return tuple(result[:self.parts.get("values", 5)])
+
+
+def one_for_all():
+    return Met(first=lambda obs: list(obs.values()))
+
+
+def rewards_in_a_row():
+    return Met(rewards=lambda rewards: list(rewards.values()))
+
+
+def dones():
+    return Met(values=4)
+
+
+def unseen():
+    return Met(obs=lambda obs: {"a": obs["a"]})
+
+
+def strangers():
+    return Met(obs=lambda obs: {**obs, "d": obs["a"]})
+
+
+def wrong_shape_of_one():
+    return Met(obs=lambda obs: {**obs, "c c": np.zeros(3, np.float32)})
+
+
+def outside_of_one():
+    return Met(first=lambda obs: {**obs, "b": np.array([0, 300], np.float32)})
+
+
+class OldNim(Nim):
+    def last(self):
+        obs, reward, terminated, _, info = super().last()
+        return obs, reward, terminated, info
+
+
+old_last = OldNim
+
+
+class UnknownTurn(Nim):
+    def reset(self, seed=None, options=None):
+        super().reset(seed)
+        self.agent_selection = "z"
+
+
+unknown_turn = UnknownTurn
+
+
+class NoMove(Nim):
+    def observe(self, agent):
+        return {**super().observe(agent), "action_mask": np.zeros(2, np.int8)}
+
+
+no_move = NoMove
+
+
+class FewCorridors(Corridors):
+    """A vector environment that has parts of its results for one environment only."""
+
+    def __init__(self, *parts):
+        super().__init__("NEXT_STEP")
+        self.parts = parts
+
+    def reset(self, seed=None, options=None):
+        obs, infos = super().reset(seed, options)
+        return obs[:1] if "first" in self.parts else obs, infos
+
+    def step(self, actions):
+        result = list(super().step(actions))
+        for i, name in enumerate(("obs", "rewards", "terminated", "truncated")):
+            if name in self.parts:
+                result[i] = result[i][:1]
+        return tuple(result)
+
+
+def few_first():
+    return FewCorridors("first")
+
+
+def few_seen():
+    return FewCorridors("obs")
+
+
+def few_rewards():
+    return FewCorridors("rewards")
 
 
 class Old(Corridor):

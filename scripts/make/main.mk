@@ -112,6 +112,7 @@ help:
 	@echo "make goodhart   the table and the plots of docs/goodhart.md"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make python-worlds  environments of Gymnasium and PettingZoo in workers beside themselves (in a throw-away one)"
+	@echo "make python-training  trains in each of them for a minute"
 	@echo "make trackers   the readers for Weights & Biases and MLflow (in a throw-away one)"
 	@echo "make formats    read policy files with other programs (in a throw-away environment)"
 	@echo "make fuzz       fuzz configuration, control protocol, checkpoints, ring attach (FUZZ_SECONDS=)"

@@ -10,6 +10,11 @@ parity: $(BUILD)/tests/oracle/dump_net $(BUILD)/tests/oracle/dump_optimizers \
 python-worlds: $(BUILD)/tests/oracle/dump_worlds
 	@BUILD=$(BUILD) tests/oracle/check-python-worlds --install || { code=$$?; [ $$code -eq 77 ]; }
 
+# A minute of training in each of them, and a table.
+.PHONY: python-training
+python-training: $(BUILD)/tests/oracle/dump_worlds binaries
+	@BUILD=$(BUILD) tests/oracle/check-python-worlds --install --train 60 || { code=$$?; [ $$code -eq 77 ]; }
+
 # The readers of metrics.exec with the trackers that they are for, in a throw-away environment.
 .PHONY: trackers
 trackers: binaries

@@ -23,7 +23,7 @@ LAST = TERMINATED | TRUNCATED
 # (world, options): one agent; then several.
 SINGLE = [
     ("gymnasium:CartPole-v1", {}), ("gymnasium:Acrobot-v1", {}), ("gymnasium:MountainCar-v0", {}),
-    ("gymnasium:FrozenLake-v1", {}), ("gymnasium:FrozenLake-v1", {"map_name": "8x8"}), ("gymnasium:Taxi-v3", {}),
+    ("gymnasium:FrozenLake-v1", {}), ("gymnasium:FrozenLake-v1", {"map_name": "8x8"}), ("gymnasium:Taxi", {}),
     ("gymnasium:Blackjack-v1", {}), ("gymnasium:CliffWalking-v1", {"max_episode_steps": 50}),
     ("gymnasium:Pendulum-v1", {}), ("gymnasium:MountainCarContinuous-v0", {}),
     ("gymnasium:LunarLander-v3", {}), ("gymnasium:LunarLander-v3", {"continuous": True}), ("gymnasium:BipedalWalker-v3", {}),
@@ -139,6 +139,29 @@ def ale(name, **options):
     import ale_py
     gymnasium.register_envs(ale_py)
     return gymnasium.make(name, **options)
+
+
+def grey(obs):
+    """Every second number of a picture, without colours, as a convolution takes it: (1, height, width)."""
+    import numpy as np
+    return obs[None, ::2, ::2].mean(-1).astype(np.uint8)
+
+
+def grey_space(space):
+    import numpy as np
+    return gymnasium.spaces.Box(0, 255, grey(space.low).shape, np.uint8)
+
+
+def small(name, **options):
+    env = ale(name, **options) if name.startswith("ALE/") else gymnasium.make(name, **options)
+    return gymnasium.wrappers.TransformObservation(env, grey, grey_space(env.observation_space))
+
+
+def small_parallel(module, **options):
+    import importlib
+    import supersuit
+    env = importlib.import_module(module).parallel_env(**options)
+    return supersuit.observation_lambda_v0(env, lambda obs, space: grey(obs), grey_space)
 '''
 
 
@@ -154,6 +177,21 @@ def make(world, options):
         return getattr(importlib.import_module(module), name)(**options)
     except (ImportError, gymnasium.error.DependencyNotInstalled, gymnasium.error.UnregisteredEnv) as why:
         raise Missing(str(why)) from None
+
+
+def enter(folder):
+    """Makes `folder` the working directory, and one from which modules come."""
+    with open(f"{folder}/worlds_for_oracle.py", "w", encoding="utf-8") as file:
+        file.write(FUNCTIONS)
+    sys.path.insert(0, folder)
+    os.chdir(folder)  # MuJoCo writes a log where it is
+    os.environ["PYTHONPATH"] = folder
+
+
+def leave(folder, before):
+    os.chdir(before)
+    sys.path.remove(folder)
+    sys.modules.pop("worlds_for_oracle", None)
 
 
 class Rows:
@@ -361,11 +399,7 @@ def main():
     for play, world, options in tests:
         name = f"{world} {json.dumps(options) if options else ''}".strip()
         with tempfile.TemporaryDirectory() as folder:
-            with open(f"{folder}/worlds_for_oracle.py", "w", encoding="utf-8") as file:
-                file.write(FUNCTIONS)
-            sys.path.insert(0, folder)
-            os.chdir(folder)  # MuJoCo writes a log where it is
-            os.environ["PYTHONPATH"] = folder
+            enter(folder)
             drawn = "butterfly" in world or "CarRacing" in world
             worlds, all_steps = 8, 400 if "supersuit" in world else DRAWN_STEPS if drawn else STEPS
             try:
@@ -382,9 +416,7 @@ def main():
                 failed += 1
                 print("not ok", name)
                 print("#", str(why).replace("\n", "\n# "), flush=True)
-            os.chdir(here)
-            sys.path.remove(folder)
-            sys.modules.pop("worlds_for_oracle", None)
+            leave(folder, here)
     return failed != 0
 
 

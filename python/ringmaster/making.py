@@ -1,7 +1,9 @@
 """From "module:name" and options to environments, and what kind they are."""
+import difflib
 import importlib
 import importlib.util
 import os
+import pkgutil
 import sys
 
 from .spaces import LEGACY, Fault
@@ -51,6 +53,21 @@ def versions(spec):
     return f"Python {sys.version.split()[0]} with {', '.join(found)}"
 
 
+def meant(name, names):
+    """ " (did you mean NAME?)" if one of the names is close to a misspelled one, else "". """
+    folded = {other.lower(): other for other in names}
+    close = difflib.get_close_matches(name.lower(), folded, 1, 0.75)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def modules_beside(name):
+    """Names of the modules that can be imported from where `name` would be, gymnasium in any case."""
+    above = name.rpartition(".")[0]
+    if not above:
+        return ["gymnasium", *(found.name for found in pkgutil.iter_modules())]
+    return [found.name for found in pkgutil.iter_modules(getattr(sys.modules.get(above), "__path__", []), f"{above}.")]
+
+
 def load(spec, options):
     """A function without arguments that makes one environment."""
     name_library_of_glfw()
@@ -61,13 +78,13 @@ def load(spec, options):
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as why:
         if why.name and (module_name == why.name or module_name.startswith(why.name + ".")):
-            raise Fault(f"there is no module {why.name!r}: it is looked for in the working directory, the folders of "
-                        f"PYTHONPATH and {sys.prefix}") from None
+            raise Fault(f"there is no module {why.name!r}{meant(why.name, modules_beside(why.name))}: it is looked for in the "
+                        f"working directory, the folders of PYTHONPATH and {sys.prefix}") from None
         raise
     make = module
     for part in name.split("."):
         if not hasattr(make, part):
-            raise Fault(f"module {module_name} has no {name!r}")
+            raise Fault(f"module {module_name} has no {name!r}{meant(part, dir(make))}")
         make = getattr(make, part)
     if not callable(make):
         raise Fault(f"{name!r} of module {module_name} is {type(make).__name__}: it has to be a function that returns an "

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Callable, Dict, List, Optional, Union
 
 import numpy as np
@@ -15,6 +16,7 @@ from .client import Client, connect
 from .programs import find
 
 BAR = 28  # letters
+EVERY_S = 5  # between lines of progress in a file
 
 
 class Run:
@@ -174,25 +176,28 @@ def overrides_of(settings: Dict[str, Any], above: str = "") -> List[str]:
 
 
 class Progress:
-    """A line on standard error that follows a run."""
+    """A line on standard error that follows a run. In a file or a pipe: a line every EVERY_S seconds, and one at the end."""
 
-    def __init__(self, shown: bool):
-        self.shown = shown
-        self.ending = "\r" if sys.stderr.isatty() or "ipykernel" in sys.modules else None
+    def __init__(self, shown: bool, clock: Callable[[], float] = time.monotonic):
+        self.shown, self.clock = shown, clock
+        self.terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
+        self.next_s = clock() + (0 if self.terminal else EVERY_S)
 
-    def show(self, status: Dict[str, Any]) -> None:
-        if not self.shown or not self.ending:
+    def show(self, status: Dict[str, Any], last: bool = False) -> None:
+        now = self.clock()
+        if not self.shown or (now < self.next_s and not last):
             return
+        self.next_s = now + (0 if self.terminal else EVERY_S)
         progress, score = status["progress"], status["score"]["last"]
         done = min(progress["fraction"] or 0, 1)
         left = progress["left_s"]
         line = (f"[{'=' * int(BAR * done):{BAR}}] {100 * done:3.0f} %  {progress['steps']:,} steps  "
                 f"{status['rates']['steps_per_s'] or 0:,.0f}/s" + ("" if score is None else f"  score {score:.4g}")
-                + ("" if not left else f"  {left:,.0f} s left"))
-        print(f"{line:100.100}", end=self.ending, file=sys.stderr, flush=True)
+                + ("" if last or not left else f"  {left:,.0f} s left"))
+        print(f"{line:100.100}" if self.terminal else line, end="\r" if self.terminal else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self.shown and self.ending:
+        if self.shown and self.terminal:
             print(file=sys.stderr)
 
 
@@ -265,8 +270,8 @@ def follow(command: List[str], folder: str, directory: str, progress: Progress,
             client.close()
         if sys.exc_info()[0] is not None:
             process.terminate()
+            progress.end()
         process.wait()
-        progress.end()
     with open(said_path, encoding="utf-8", errors="replace") as file:
         lines = file.read().strip().splitlines()
     if process.returncode and place is None:
@@ -274,6 +279,9 @@ def follow(command: List[str], folder: str, directory: str, progress: Progress,
     if place is None:  # it was over before anybody could ask
         place = next(line.split(": ", 1)[1] for line in reversed(lines) if line.startswith("run directory: "))
     run = Run(place)
+    if os.path.exists(run.path("summary.json")):
+        progress.show(run.summary, last=True)
+    progress.end()
     if process.returncode not in (0, 5, 130):
         raise RuntimeError("\n".join(lines[-8:]))
     return run

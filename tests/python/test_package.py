@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ringmaster
+from ringmaster.runs import Progress
 from ringmaster.vector import AtRandom
 
 SMALL = {"layers": [{"type": "linear", "units": 8}, {"type": "tanh"}]}
@@ -199,6 +200,31 @@ def test_an_environment_of_a_script_trains(folder):
     run = ringmaster.Run(done.stdout.split()[-1])
     assert run.config["world"]["python"] == "corridor:Corridor"
     assert set(run.summary["agents"][0]["figures"]) == {"length", "way"}
+
+
+def status_of(steps):
+    return {"progress": {"steps": steps, "fraction": steps / 1000, "left_s": 9}, "score": {"last": 21.5},
+            "rates": {"steps_per_s": 50.4}}
+
+
+def test_progress_in_a_file_is_a_line_every_some_seconds(capfd):
+    now = [100.0]
+    progress = Progress(True, lambda: now[0])
+    for steps in range(0, 1000, 50):  # one second each
+        progress.show(status_of(steps))
+        now[0] += 1
+    progress.show(status_of(1000), last=True)
+    progress.end()
+    said = capfd.readouterr().err
+    assert said.endswith("\n") and "\r" not in said
+    assert [line.partition(" %")[0].split()[-1] for line in said.splitlines()] == ["25", "50", "75", "100"]
+    assert "250 steps  50/s  score 21.5  9 s left" in said and said.count("left") == 3
+
+
+def test_the_last_line_of_progress_is_the_whole_run(folder, capfd):
+    run = ringmaster.train(env="cartpole", steps=600, directory=folder, **PPO)
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert "100 %" in last and f"{run.summary['progress']['steps']:,} steps" in last, last
 
 
 def test_an_environment_by_name_trains(folder):

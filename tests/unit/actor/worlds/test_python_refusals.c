@@ -18,10 +18,14 @@ struct refused {
 
 static const struct refused cases[] = {
     {"no_such_games:make", NULL, {"there is no module 'no_such_games'", "PYTHONPATH"}},
+    {"refusd:raises", NULL, {"there is no module 'refusd' (did you mean 'refused'?): it is"}},
+    {"gymnasum:CartPole-v1", NULL, {"there is no module 'gymnasum' (did you mean 'gymnasium'?)"}},
+    {"json.decodr:JSONDecoder", NULL, {"'json.decodr' (did you mean 'json.decoder'?)"}},
     {"refused.deep:make", NULL, {"there is no module 'refused.deep'"}},
     {"wanting:make", NULL, {"ModuleNotFoundError: No module named 'a_package_that_is_not_there'"}},
     {"broken:make", NULL, {"SyntaxError", "broken.py"}},
     {"refused:nowhere", NULL, {"module refused has no 'nowhere'"}},
+    {"refused:No_Spaces_", NULL, {"has no 'No_Spaces_' (did you mean 'no_spaces'?)"}},
     {"refused:number", NULL, {"'number' of module refused is int: it has to be a function"}},
     {"refused:nothing", NULL, {"'nothing' of module refused returned None"}},
     {"refused:a_class", NULL, {"Corridor is a class", "call it"}},

@@ -101,8 +101,8 @@ static void allowed_options(const struct rm_key *key, char *text, size_t bytes)
                  : "numbers, booleans, texts and lists by name; the world knows which");
 }
 
-const struct rm_value_ops rm_options_ops = {read_options, write_options, schema_options,
-                                            allowed_options, "object"};
+const struct rm_key_type_ops rm_options_ops = {read_options, write_options, schema_options,
+                                               allowed_options, "object"};
 
 /* --- policy.map ---------------------------------------------------------------------------- */
 
@@ -194,8 +194,8 @@ static void allowed_map(const struct rm_key *key, char *text, size_t bytes)
     snprintf(text, bytes, "independent, shared, or a list of policy numbers");
 }
 
-const struct rm_value_ops rm_map_ops = {read_map, write_map, schema_map, allowed_map,
-                                        "text or list"};
+const struct rm_key_type_ops rm_map_ops = {read_map, write_map, schema_map, allowed_map,
+                                           "text or list"};
 
 /* --- policy.frozen ------------------------------------------------------------------------- */
 
@@ -319,5 +319,5 @@ static void allowed_frozen(const struct rm_key *key, char *text, size_t bytes)
     snprintf(text, bytes, "objects of `policy`, `of`, `every` (1000), `keep` (8)");
 }
 
-const struct rm_value_ops rm_frozen_ops = {read_frozen, write_frozen, schema_frozen, allowed_frozen,
-                                           "list"};
+const struct rm_key_type_ops rm_frozen_ops = {read_frozen, write_frozen, schema_frozen,
+                                              allowed_frozen, "list"};

@@ -196,8 +196,8 @@ static void allowed_curriculum(const struct rm_key *key, char *text, size_t byte
              RM_STAGES_MAX);
 }
 
-const struct rm_value_ops rm_curriculum_ops = {read_curriculum, write_curriculum, schema_curriculum,
-                                               allowed_curriculum, "list"};
+const struct rm_key_type_ops rm_curriculum_ops = {read_curriculum, write_curriculum,
+                                                  schema_curriculum, allowed_curriculum, "list"};
 
 /* --- a stage's world ------------------------------------------------------------------------- */
 

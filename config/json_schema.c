@@ -58,7 +58,7 @@ json_t *rm_config_schema(void)
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         json_t *in = properties_of(root, key->path, &leaf);
-        json_t *schema = rm_value_ops[key->type]->schema(key);
+        json_t *schema = rm_key_type_ops[key->type]->schema(key);
         json_object_set_new(schema, "description", json_string(key->doc));
         if (key->hot != RM_COLD)
             json_object_set_new(schema, "x-hot", json_true());

@@ -377,8 +377,8 @@ static void allowed_layers(const struct rm_key *key, char *text, size_t bytes)
     snprintf(text, bytes, "%d layers at most, see below", RM_LAYERS_MAX);
 }
 
-const struct rm_value_ops rm_layers_ops = {read_layers, write_layers, schema_layers, allowed_layers,
-                                           "list"};
+const struct rm_key_type_ops rm_layers_ops = {read_layers, write_layers, schema_layers,
+                                              allowed_layers, "list"};
 
 /* --- network.inputs -------------------------------------------------------------------------- */
 
@@ -454,5 +454,5 @@ static void allowed_inputs(const struct rm_key *key, char *text, size_t bytes)
     snprintf(text, bytes, "lists of layers, see below, by the names of observations");
 }
 
-const struct rm_value_ops rm_inputs_ops = {read_inputs, write_inputs, schema_inputs, allowed_inputs,
-                                           "object"};
+const struct rm_key_type_ops rm_inputs_ops = {read_inputs, write_inputs, schema_inputs,
+                                              allowed_inputs, "object"};

@@ -29,7 +29,7 @@ int rm_config_defaults(struct rm_experiment *experiment)
         json_t *value = rm_value_default(&rm_keys[i]);
         if (!value)
             return -ENOMEM;
-        rm_value_ops[rm_keys[i].type]->read(&rm_keys[i], value, experiment, &findings);
+        rm_key_type_ops[rm_keys[i].type]->read(&rm_keys[i], value, experiment, &findings);
         json_decref(value);
     }
     return findings.total ? -EINVAL : 0;
@@ -78,7 +78,7 @@ static void read_object(const json_t *object, const char *prefix, struct rm_expe
             else
                 rm_tree_unknown(path, findings);
         } else if (key) {
-            rm_value_ops[key->type]->read(key, value, experiment, findings);
+            rm_key_type_ops[key->type]->read(key, value, experiment, findings);
         } else if (!rm_key_is_section(path)) {
             rm_tree_unknown(path, findings);
         } else if (!json_is_object(value)) {

@@ -90,8 +90,8 @@ static void allowed_from(const struct rm_key *key, char *text, size_t bytes)
     snprintf(text, bytes, "a path, or paths by the names of policies");
 }
 
-const struct rm_value_ops rm_from_ops = {read_from, write_from, schema_from, allowed_from,
-                                         "text or object"};
+const struct rm_key_type_ops rm_from_ops = {read_from, write_from, schema_from, allowed_from,
+                                            "text or object"};
 
 /* --- its files ------------------------------------------------------------------------------- */
 

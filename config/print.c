@@ -18,7 +18,7 @@ json_t *rm_config_to_json(const struct rm_experiment *experiment)
     json_t *root = json_object();
     for (size_t i = 0; root && i < rm_key_count; i++)
         rm_tree_set(root, rm_keys[i].path,
-                    rm_value_ops[rm_keys[i].type]->write(&rm_keys[i], experiment), &findings);
+                    rm_key_type_ops[rm_keys[i].type]->write(&rm_keys[i], experiment), &findings);
     if (findings.total) {
         json_decref(root);
         return NULL;
@@ -128,8 +128,8 @@ int rm_config_diff(const struct rm_experiment *before, const struct rm_experimen
     const uint64_t mark = rm_json_failures();
     for (size_t i = 0; i < rm_key_count && whole; i++) {
         const struct rm_key *key = &rm_keys[i];
-        json_t *old = rm_value_ops[key->type]->write(key, before);
-        json_t *new = rm_value_ops[key->type]->write(key, after);
+        json_t *old = rm_key_type_ops[key->type]->write(key, before);
+        json_t *new = rm_key_type_ops[key->type]->write(key, after);
         whole = old && new;
         if (whole && !json_equal(old, new)) {
             char *was = rm_json_text(old, false), *is = rm_json_text(new, false);

@@ -57,7 +57,7 @@ static void put_cell(FILE *out, const char *text)
 static void put_row(FILE *out, const struct rm_key *key)
 {
     char allowed[200];
-    const struct rm_value_ops *ops = rm_value_ops[key->type];
+    const struct rm_key_type_ops *ops = rm_key_type_ops[key->type];
     json_t *fallback = key->required ? NULL : rm_value_default(key);
     char *text = fallback ? rm_json_text(fallback, false) : NULL;
 

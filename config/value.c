@@ -316,7 +316,7 @@ static void allowed_text(const struct rm_key *key, char *text, size_t bytes)
              key->type == RM_KEY_NAME ? "letters, digits, `.`, `_`, `-`; " : "", key->high);
 }
 
-static const struct rm_value_ops
+static const struct rm_key_type_ops
     bool_ops = {read_bool, write_bool, schema_bool, allowed_bool, "boolean"},
     whole_ops = {read_whole, write_whole, schema_whole, number_allowed, "whole number"},
     real_ops = {read_real, write_real, schema_real, number_allowed, "number"},
@@ -324,7 +324,7 @@ static const struct rm_value_ops
     choice_ops = {read_choice, write_text, schema_names, allowed_names, "one of"},
     text_ops = {read_text, write_text, schema_text, allowed_text, "text"};
 
-const struct rm_value_ops *const rm_value_ops[RM_KEY_TYPE_COUNT] = {
+const struct rm_key_type_ops *const rm_key_type_ops[RM_KEY_TYPE_COUNT] = {
     [RM_KEY_BOOL] = &bool_ops,
     [RM_KEY_U32] = &whole_ops,
     [RM_KEY_U64] = &whole_ops,

@@ -5,7 +5,7 @@
 #include "config/findings.h"
 #include "config/schema.h"
 
-struct rm_value_ops {
+struct rm_key_type_ops {
     /* Checks `value` and stores it. On an error it stores nothing and adds a finding. */
     void (*read)(const struct rm_key *key, const json_t *value, struct rm_experiment *experiment,
                  struct rm_findings *findings);
@@ -18,7 +18,7 @@ struct rm_value_ops {
     const char *word; /* of the type: "whole number" */
 };
 
-extern const struct rm_value_ops *const rm_value_ops[RM_KEY_TYPE_COUNT];
+extern const struct rm_key_type_ops *const rm_key_type_ops[RM_KEY_TYPE_COUNT];
 
 /* The key's default as JSON, a new reference; for a required key its empty value. */
 json_t *rm_value_default(const struct rm_key *key);
@@ -40,7 +40,7 @@ const char *rm_number_text(double number, char *text, size_t bytes);
 
 /* Types with more than one number or text, from compound.c, layers.c,
  * policy_from.c and curriculum.c. */
-extern const struct rm_value_ops rm_options_ops, rm_map_ops, rm_layers_ops, rm_frozen_ops,
+extern const struct rm_key_type_ops rm_options_ops, rm_map_ops, rm_layers_ops, rm_frozen_ops,
     rm_inputs_ops, rm_from_ops, rm_curriculum_ops;
 
 #endif

@@ -32,7 +32,7 @@ static bool names(const char *allowed, const char *host, size_t length)
     return strlen(allowed) == length && strncasecmp(allowed, host, length) == 0;
 }
 
-bool rm_guard_host(const struct rm_guard *guard, const char *host)
+bool rm_web_guard_host(const struct rm_web_guard *guard, const char *host)
 {
     const size_t length = host ? without_port(host) : 0;
     for (size_t i = 0; length && i < sizeof own_hosts / sizeof own_hosts[0]; i++)
@@ -44,7 +44,7 @@ bool rm_guard_host(const struct rm_guard *guard, const char *host)
     return false;
 }
 
-bool rm_guard_origin(const char *origin, const char *host)
+bool rm_web_guard_origin(const char *origin, const char *host)
 {
     if (!origin || !host)
         return false;
@@ -54,7 +54,7 @@ bool rm_guard_origin(const char *origin, const char *host)
     return scheme && strcasecmp(origin + scheme, host) == 0;
 }
 
-bool rm_guard_equal(const char *one, const char *other)
+bool rm_web_guard_equal(const char *one, const char *other)
 {
     const size_t length = strlen(one);
     volatile unsigned char different = length != strlen(other);
@@ -64,23 +64,23 @@ bool rm_guard_equal(const char *one, const char *other)
     return !different;
 }
 
-bool rm_guard_bearer(const struct rm_guard *guard, const char *authorization)
+bool rm_web_guard_bearer(const struct rm_web_guard *guard, const char *authorization)
 {
     return authorization && !strncasecmp(authorization, "Bearer ", 7) && guard->token[0] &&
-           rm_guard_equal(guard->token, authorization + 7);
+           rm_web_guard_equal(guard->token, authorization + 7);
 }
 
-bool rm_guard_session(const struct rm_guard *guard, const char *cookie)
+bool rm_web_guard_session(const struct rm_web_guard *guard, const char *cookie)
 {
     bool known = false;
-    for (size_t i = 0; cookie && i < RM_GUARD_SESSIONS; i++)
-        known |= guard->session[i][0] && rm_guard_equal(guard->session[i], cookie);
+    for (size_t i = 0; cookie && i < RM_WEB_GUARD_SESSIONS; i++)
+        known |= guard->session[i][0] && rm_web_guard_equal(guard->session[i], cookie);
     return known;
 }
 
-int rm_guard_secret(char *secret, struct rm_error *error)
+int rm_web_guard_secret(char *secret, struct rm_error *error)
 {
-    unsigned char bytes[RM_GUARD_SECRET / 2];
+    unsigned char bytes[RM_WEB_GUARD_SECRET / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return rm_fail(error, -errno, "getrandom: %s", strerror(errno));
     for (size_t i = 0; i < sizeof bytes; i++)
@@ -88,38 +88,38 @@ int rm_guard_secret(char *secret, struct rm_error *error)
     return 0;
 }
 
-const char *rm_guard_begin(struct rm_guard *guard)
+const char *rm_web_guard_begin(struct rm_web_guard *guard)
 {
     char *session = guard->session[guard->next];
-    if (rm_guard_secret(session, NULL)) {
+    if (rm_web_guard_secret(session, NULL)) {
         session[0] = '\0';
         return NULL;
     }
-    guard->next = (guard->next + 1) % RM_GUARD_SESSIONS;
+    guard->next = (guard->next + 1) % RM_WEB_GUARD_SESSIONS;
     return session;
 }
 
-static int make_token(struct rm_guard *guard, const char *path, struct rm_error *error)
+static int make_token(struct rm_web_guard *guard, const char *path, struct rm_error *error)
 {
-    char secret[RM_GUARD_SECRET + 1];
-    int rc = rm_guard_secret(secret, error);
+    char secret[RM_WEB_GUARD_SECRET + 1];
+    int rc = rm_web_guard_secret(secret, error);
     if (rc)
         return rc;
-    memcpy(guard->token, secret, RM_GUARD_SECRET);
-    secret[RM_GUARD_SECRET - 1] = '\n';
+    memcpy(guard->token, secret, RM_WEB_GUARD_SECRET);
+    secret[RM_WEB_GUARD_SECRET - 1] = '\n';
     const int fd = rm_file_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600, error);
     if (fd < 0)
         return fd;
-    rc = rm_file_write_all(fd, secret, RM_GUARD_SECRET);
+    rc = rm_file_write_all(fd, secret, RM_WEB_GUARD_SECRET);
     close(fd);
     return rc ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : 0;
 }
 
 static int check_token(const char *token, size_t length, const char *path, struct rm_error *error)
 {
-    if (length < RM_GUARD_TOKEN_MIN || length > RM_GUARD_TOKEN_MAX)
+    if (length < RM_WEB_GUARD_TOKEN_MIN || length > RM_WEB_GUARD_TOKEN_MAX)
         return rm_fail(error, -EINVAL, "%s: the token has %zu characters, must have %d to %d", path,
-                       length, RM_GUARD_TOKEN_MIN, RM_GUARD_TOKEN_MAX);
+                       length, RM_WEB_GUARD_TOKEN_MIN, RM_WEB_GUARD_TOKEN_MAX);
     for (size_t i = 0; i < length; i++)
         if (!isalnum((unsigned char)token[i]) && (!token[i] || !strchr("-._~", token[i])))
             return rm_fail(error, -EINVAL,
@@ -127,7 +127,7 @@ static int check_token(const char *token, size_t length, const char *path, struc
     return 0;
 }
 
-int rm_guard_token_file(struct rm_guard *guard, const char *path, struct rm_error *error)
+int rm_web_guard_token_file(struct rm_web_guard *guard, const char *path, struct rm_error *error)
 {
     struct stat is;
     if (lstat(path, &is) < 0 && errno == ENOENT)

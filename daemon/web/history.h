@@ -6,22 +6,24 @@
 
 #include <stdio.h>
 
-#define RM_HISTORY_POINTS 400 /* parts of a drawn curve, at most two points each */
+#define RM_WEB_HISTORY_POINTS 400 /* parts of a drawn curve, at most two points each */
 
-enum rm_history_kind {
-    RM_HISTORY_RUN = 0, /* columns of the whole run, at the beginning of a row */
-    RM_HISTORY_LOSSES,  /* the loss of each policy, at most RM_COLUMNS_MAX */
+enum rm_web_history_kind {
+    RM_WEB_HISTORY_RUN = 0, /* columns of the whole run, at the beginning of a row */
+    RM_WEB_HISTORY_LOSSES,  /* the loss of each policy, at most RM_COLUMNS_MAX */
 };
 
 /* Reads the columns of this kind as rm_columns_read() does. */
-void rm_history_read(struct rm_columns *history, enum rm_history_kind kind, const char *directory);
+void rm_web_history_read(struct rm_columns *history, enum rm_web_history_kind kind,
+                         const char *directory);
 
 /* Writes the series as JSON: {"name":"score_last","x":[..],"y":[..]},.. , x is the steps of the
  * rows, for series of evaluations the column evaluation_steps. A series with more than 2
- * RM_HISTORY_POINTS points is reduced to its first and last point and the lowest and highest point
- * of each part. `only`: the name of the one series to write; NULL: all. `begun`: the caller has
- * already written other series. Returns whether any series has been written, by the caller or
+ * RM_WEB_HISTORY_POINTS points is reduced to its first and last point and the lowest and highest
+ * point of each part. `only`: the name of the one series to write; NULL: all. `begun`: the caller
+ * has already written other series. Returns whether any series has been written, by the caller or
  * here. */
-bool rm_history_write(const struct rm_columns *history, const char *only, bool begun, FILE *out);
+bool rm_web_history_write(const struct rm_columns *history, const char *only, bool begun,
+                          FILE *out);
 
 #endif

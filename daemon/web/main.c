@@ -29,7 +29,7 @@ int main(int argc, char **argv)
     }
     int rc = 0;
     if (options.token_file)
-        rc = rm_guard_token_file(&options.server.guard, options.token_file, &error);
+        rc = rm_web_guard_token_file(&options.server.guard, options.token_file, &error);
     if (rc == 0)
         rc = rm_server_run(&options.server, &error);
     return rc ? complain(1, &error) : 0;

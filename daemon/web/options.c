@@ -54,9 +54,10 @@ static int read_token_file(struct rm_web_options *o, const char *value, struct r
 
 static int read_host(struct rm_web_options *o, const char *value, struct rm_error *error)
 {
-    struct rm_guard *guard = &o->server.guard;
-    if (guard->hosts == RM_GUARD_HOSTS || !*value)
-        return rm_fail(error, -EINVAL, "--host \"%s\": give up to %d names", value, RM_GUARD_HOSTS);
+    struct rm_web_guard *guard = &o->server.guard;
+    if (guard->hosts == RM_WEB_GUARD_HOSTS || !*value)
+        return rm_fail(error, -EINVAL, "--host \"%s\": give up to %d names", value,
+                       RM_WEB_GUARD_HOSTS);
     guard->host[guard->hosts++] = value;
     return 0;
 }

@@ -180,10 +180,10 @@ static enum MHD_Result send_file(struct MHD_Connection *connection, const struct
 static enum MHD_Result log_in(struct server *server, struct request *request)
 {
     char cookie[160];
-    struct rm_guard *guard = &server->options->guard;
-    if (guard->open || !rm_guard_equal(guard->token, request->question.body))
+    struct rm_web_guard *guard = &server->options->guard;
+    if (guard->open || !rm_web_guard_equal(guard->token, request->question.body))
         return refuse(request->connection, MHD_HTTP_FORBIDDEN, "this is not the token\n");
-    const char *session = rm_guard_begin(guard);
+    const char *session = rm_web_guard_begin(guard);
     struct MHD_Response *response = session ? of_text("") : NULL;
     if (!response)
         return MHD_NO;
@@ -229,7 +229,7 @@ static const char *why_no_change(const struct head *head)
 {
     if (!head->own || strcmp(head->own, "1") != 0)
         return "a change needs the header X-Ringmaster: 1\n";
-    if (!rm_guard_origin(head->origin, head->host))
+    if (!rm_web_guard_origin(head->origin, head->host))
         return "a change needs an Origin that is this host\n";
     if (head->site && strcmp(head->site, "same-origin") != 0)
         return "changes are accepted only from this page\n";
@@ -254,11 +254,11 @@ static enum MHD_Result admit(struct server *server, struct MHD_Connection *conne
                              const char *path, const char *method, const struct route **route)
 {
     struct head head = {.host = NULL};
-    const struct rm_guard *guard = &server->options->guard;
+    const struct rm_web_guard *guard = &server->options->guard;
     bool other_method;
     MHD_get_connection_values(connection, MHD_HEADER_KIND, read_head, &head);
     *route = NULL;
-    if (head.hosts != 1 || !rm_guard_host(guard, head.host))
+    if (head.hosts != 1 || !rm_web_guard_host(guard, head.host))
         return refuse(connection, MHD_HTTP_FORBIDDEN,
                       "this name of the host is not allowed; ringmaster-web --host allows more\n");
     const struct route *to = route_to(path, method, &other_method);
@@ -266,8 +266,8 @@ static enum MHD_Result admit(struct server *server, struct MHD_Connection *conne
         return refuse(connection, other_method ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND,
                       other_method ? "GET only\n" : "there is no such page\n");
     const char *cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, server->cookie);
-    if (!to->open && !guard->open && !rm_guard_session(guard, cookie) &&
-        !rm_guard_bearer(guard, head.authorization))
+    if (!to->open && !guard->open && !rm_web_guard_session(guard, cookie) &&
+        !rm_web_guard_bearer(guard, head.authorization))
         return !strcmp(path, "/") ? send_file(connection, &login_page, MHD_HTTP_UNAUTHORIZED)
                                   : refuse(connection, MHD_HTTP_UNAUTHORIZED,
                                            "give the token: Authorization: Bearer TOKEN\n");
@@ -570,7 +570,7 @@ int rm_server_run(struct rm_server_options *options, struct rm_error *error)
     server = (struct server){.options = options, .pages.control = options->control};
     options->guard.open = options->socket != NULL;
     if (printed) {
-        const int rc = rm_guard_secret(options->guard.token, error);
+        const int rc = rm_web_guard_secret(options->guard.token, error);
         if (rc)
             return rc;
     }

@@ -16,7 +16,7 @@ struct rm_server_options {
     const char *address; /* "127.0.0.1" or "::1" */
     int port;            /* 0: any */
     bool control;        /* commands are allowed */
-    struct rm_guard guard;
+    struct rm_web_guard guard;
 };
 
 /* Listens, prints the address on standard output, and serves until SIGINT or SIGTERM. Returns 0, or

@@ -29,11 +29,11 @@ static void defaults_are_allowed(void **state)
             continue;
         value = rm_value_default(key);
         assert_non_null(value);
-        rm_value_ops[key->type]->read(key, value, &experiment, &findings);
+        rm_key_type_ops[key->type]->read(key, value, &experiment, &findings);
         if (findings.total)
             fail_msg("%s: its default: %s", key->path, findings.list[0].text);
         /* What was read is what is written. */
-        json_t *written = rm_value_ops[key->type]->write(key, &experiment);
+        json_t *written = rm_key_type_ops[key->type]->write(key, &experiment);
         assert_true(json_equal(value, written));
         json_decref(written);
         json_decref(value);
@@ -278,7 +278,7 @@ static void ends_of_ranges_are_honoured(void **state)
             struct rm_findings findings = {.source = &nowhere};
             json_t *value = json_real(probes[p].value);
             memset(&experiment, 0, sizeof(experiment));
-            rm_value_ops[key->type]->read(key, value, &experiment, &findings);
+            rm_key_type_ops[key->type]->read(key, value, &experiment, &findings);
             json_decref(value);
             if ((findings.total == 0) != probes[p].allowed)
                 fail_msg("%s: %.17g should %sbe allowed", key->path, probes[p].value,

@@ -133,6 +133,17 @@ static const struct rm_backend_ops ops = {
 #undef ROW
 /* clang-format on */
 
+/* The lists name every operation: seven functions on memory and threads are not in them. */
+#define ONE(name) +1
+_Static_assert(sizeof(struct rm_backend_ops) ==
+                   (7 RM_OPERATIONS(ONE) RM_CPU_OPERATIONS(ONE) RM_DEVICE_OPERATIONS(ONE)) *
+                       sizeof(void (*)(void)),
+               "an operation is in one of the lists of backend.h");
+_Static_assert(sizeof(struct rm_kernels) - offsetof(struct rm_kernels, product) ==
+                   (RM_KERNELS(ONE)) * sizeof(void (*)(void)) + 4 * sizeof(uint32_t),
+               "a kernel is in the list of kernels.h");
+#undef ONE
+
 /* The features of each level, as the psABI lists them, as far as libgcc can report them. */
 static bool has_v2(void)
 {

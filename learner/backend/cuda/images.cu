@@ -118,7 +118,7 @@ __device__ float finished(float x, bool relu)
     return relu && x < 0.0f ? 0.0f : x; /* NaN stays NaN */
 }
 
-/* The destination of the two rows of a tile of which a lane has parts. */
+/* The destination of the two rows of a tile of which a warp lane has parts. */
 struct target {
     void *y;
     uint32_t out, places, first_out;
@@ -144,7 +144,7 @@ __device__ void write_floats(const target &to, const float sum[NT][4], unsigned 
 __device__ uint4 exchange(const uint32_t own[4])
 {
     const unsigned q = threadIdx.x % 4;
-    uint32_t of[4]; /* of[d]: from lane q ^ d */
+    uint32_t of[4]; /* of[d]: from warp lane q ^ d */
 #pragma unroll
     for (unsigned d = 0; d < 4; d++) {
         const unsigned which = q ^ d;
@@ -163,7 +163,7 @@ __device__ uint4 exchange(const uint32_t own[4])
     return words;
 }
 
-/* To 16 bits, (places, channels): 16 bytes by a lane, 64 by four. All lanes call. */
+/* To 16 bits, (places, channels): 16 bytes by a warp lane, 64 by four. All warp lanes call. */
 template <class As, unsigned NT>
 __device__ void write_compact(const target &to, const float sum[NT][4], unsigned half, bool inside)
 {
@@ -198,14 +198,14 @@ __global__ void __launch_bounds__(RM_GROUP *RM_GROUPS_MOST, 1)
     RM_SHARED(uint16_t, shared);
     const shared_parts p = parts_of(g, shared);
     const uint32_t group = threadIdx.x / RM_GROUP, own = threadIdx.x % RM_GROUP;
-    const uint32_t lane = own % 32, warp = own / 32, first_out = blockIdx.y * g.wide_out;
+    const uint32_t warp_lane = own % 32, warp = own / 32, first_out = blockIdx.y * g.wide_out;
     const uint32_t units = (images + g.together - 1) / g.together;
     const uint32_t positions = g.c.height * g.c.width;
     uint16_t *const unit = p.units + (size_t)group * g.unit;
     float biases[NT][2];
     for (unsigned n = 0; n < NT; n++)
         for (unsigned i = 0; i < 2; i++) {
-            const uint32_t at = first_out + n * 8 + lane % 4 * 2 + i;
+            const uint32_t at = first_out + n * 8 + warp_lane % 4 * 2 + i;
             biases[n][i] = bias && at < g.c.out_channels ? bias[at] : 0.0f;
         }
     fill_parts(g, p, w, first_out);
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(RM_GROUP *RM_GROUPS_MOST, 1)
             float sum[2][NT][4];
 #pragma unroll
             for (unsigned t = 0; t < 2; t++) {
-                const uint32_t r = r0 + t * TILE + lane % 16;
+                const uint32_t r = r0 + t * TILE + warp_lane % 16;
                 row[t] = unit + p.rows[r < rows ? r : rows - 1];
 #pragma unroll
                 for (unsigned n = 0; n < NT; n++)
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(RM_GROUP *RM_GROUPS_MOST, 1)
             for (unsigned t = 0; t < 2; t++)
 #pragma unroll
                 for (unsigned half = 0; half < 2; half++) {
-                    const uint32_t r = r0 + t * TILE + half * 8 + lane / 4;
+                    const uint32_t r = r0 + t * TILE + half * 8 + warp_lane / 4;
                     const target to = {y,         g.c.out_channels,     g.places,
                                        first_out, image + r / g.places, r % g.places};
 #pragma unroll

@@ -561,16 +561,43 @@ int rm_ctl_report_runs(const struct rm_ctl_arguments *given, const char *file, c
     return rc;
 }
 
+/* The runs that the command line names: itself a run, or an experiment FILE with a sweep, which
+ * stands for all of its runs. */
+struct named {
+    const char *name[RUNS_MAX];
+    char *owned[RUNS_MAX]; /* paths among them */
+    size_t count, owns;
+};
+
+static int add_named(struct named *n, const char *name)
+{
+    size_t found = 0;
+    const int rc = rm_find_runs_of_sweep(n->owned + n->owns, RUNS_MAX - n->owns, &found, name);
+    n->owns += found;
+    if (rc)
+        return rc;
+    if (n->count + (found ? found : 1) > RUNS_MAX)
+        return rm_ctl_complain(RM_CTL_USAGE, "more than %d runs", RUNS_MAX);
+    for (size_t i = 0; i < found; i++)
+        n->name[n->count++] = n->owned[n->owns - found + i];
+    if (!found)
+        n->name[n->count++] = name;
+    return 0;
+}
+
 int rm_ctl_report(const struct rm_ctl_arguments *given)
 {
-    const char *file = rm_ctl_value(given, "output"), *names[RUNS_MAX + 1];
-    size_t count = 0;
-    names[count++] = given->argument[0];
-    for (size_t i = 0; i < given->rest_count && count < RUNS_MAX; i++)
-        names[count++] = given->rest[i];
+    const char *file = rm_ctl_value(given, "output");
+    struct named n = {.count = 0};
+    int rc = add_named(&n, given->argument[0]);
+    for (size_t i = 0; rc == 0 && i < given->rest_count; i++)
+        rc = add_named(&n, given->rest[i]);
     if (!file)
         file = "report.html";
-    const int rc = rm_ctl_report_runs(given, file, rm_ctl_value(given, "plots"), names, count);
+    if (rc == 0)
+        rc = rm_ctl_report_runs(given, file, rm_ctl_value(given, "plots"), n.name, n.count);
+    while (n.owns)
+        free(n.owned[--n.owns]);
     if (rc == 0)
         puts(file);
     return rc;

@@ -405,8 +405,9 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .run = rm_ctl_events},
     {.name = "report",
      .summary = "write a page about runs that opens anywhere",
-     .text = "A RUN is a run's directory, an experiment's file (its latest run), or the name of a "
-             "running experiment. The page needs neither network nor scripts: learning curves, "
+     .text = "A RUN is a run's directory, an experiment's file (its latest run; all runs of its "
+             "sweep), or the name of a running experiment. The page needs neither network nor "
+             "scripts: learning curves, "
              "where the time went, settings, what happened, and how to run it again. Runs that "
              "differ in their seeds alone count as one experiment: their interquartile mean is "
              "drawn with its interval of 95 % by bootstrap over seeds.",

@@ -270,20 +270,73 @@ int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *gi
                       given->command->arguments[0].optional ? given->argument[0] : NULL);
 }
 
+static int load_file(struct rm_experiment **e, const char *file)
+{
+    struct rm_error error = {""};
+    *e = malloc(sizeof **e);
+    if (!*e)
+        return rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    if (rm_config_load(*e, file, NULL, 0, &error) == 0)
+        return RM_CTL_OK;
+    free(*e);
+    return rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "%s", error.text);
+}
+
+/* Writes the latest run of an experiment, or the latest of run `number` of its sweep. Is it there?
+ */
+static bool is_there(const struct rm_experiment *e, long number, char path[PATH_MAX])
+{
+    if (number < 0)
+        snprintf(path, PATH_MAX, "%s/%s/latest", e->run.directory, e->name);
+    else
+        snprintf(path, PATH_MAX, "%s/%.40s.%03ld/latest", e->run.directory, e->name, number);
+    return access(path, F_OK) == 0;
+}
+
+static bool is_file(const char *name)
+{
+    struct stat is;
+    return strpbrk(name, "/.") && stat(name, &is) == 0 && !S_ISDIR(is.st_mode);
+}
+
 static int run_of_file(char *path, const char *file)
 {
-    struct rm_experiment *e = malloc(sizeof *e);
-    struct rm_error error = {""};
-    if (!e)
-        return rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    int rc = RM_CTL_OK;
-    if (rm_config_load(e, file, NULL, 0, &error)) {
-        rc = rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "%s", error.text);
-    } else {
-        snprintf(path, PATH_MAX, "%s/%s/latest", e->run.directory, e->name);
-        if (access(path, F_OK) < 0)
+    struct rm_experiment *e;
+    char first[PATH_MAX];
+    int rc = load_file(&e, file);
+    if (rc)
+        return rc;
+    if (!is_there(e, -1, path)) {
+        if (is_there(e, 0, first))
+            rc = rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "%s has several runs: name one, as %s", file,
+                                 first);
+        else
             rc = rm_ctl_complain(RM_CTL_NO_EXPERIMENT, "no run of %s is in %s", e->name,
                                  e->run.directory);
+    }
+    free(e);
+    return rc;
+}
+
+int rm_find_runs_of_sweep(char **runs, size_t room, size_t *count, const char *name)
+{
+    struct rm_experiment *e;
+    char path[PATH_MAX];
+    *count = 0;
+    if (!is_file(name))
+        return RM_CTL_OK;
+    int rc = load_file(&e, name);
+    if (rc)
+        return rc;
+    const bool one = strlen(e->sweep) <= 2 && is_there(e, -1, path);
+    for (long i = 0; !one && rc == 0 && (size_t)i <= room; i++) {
+        if (!is_there(e, i, path))
+            continue;
+        if (*count == room || (size_t)i == room)
+            rc = rm_ctl_complain(RM_CTL_USAGE, "%s has more than %zu runs: name some, as %s", name,
+                                 room, path);
+        else if (!(runs[(*count)++] = strdup(path)))
+            rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
     }
     free(e);
     return rc;
@@ -297,7 +350,7 @@ int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
     *client = (struct rm_ctl_client){.fd = -1};
     *status = NULL;
     if (name && !rm_ctl_value(given, "socket") && strpbrk(name, "/.")) {
-        if (stat(name, &is) == 0 && !S_ISDIR(is.st_mode))
+        if (is_file(name))
             return run_of_file(path, name);
         if (snprintf(path, PATH_MAX, "%s/config.json", name) < PATH_MAX && stat(path, &is) == 0) {
             *strrchr(path, '/') = '\0';

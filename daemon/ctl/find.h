@@ -35,6 +35,12 @@ int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
 int rm_find_status(char *path, json_t **status, const struct rm_ctl_arguments *given,
                    const char *name);
 
+/* Finds the runs of an experiment FILE that has been run with a sweep or with --seeds, at most
+ * `room`; each path in `runs` is to be freed, also after an error. `name` can be anything that
+ * rm_find_run takes: *count is 0 where it means one run. Returns 0; or prints the reason and
+ * returns an enum rm_ctl_exit value. */
+int rm_find_runs_of_sweep(char **runs, size_t room, size_t *count, const char *name);
+
 /* --timeout in nanoseconds (0 = none) into *timeout_ns; `fallback_s` when it is not given.
  * Returns 0, or prints the reason and returns RM_CTL_USAGE. */
 int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s);

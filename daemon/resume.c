@@ -91,6 +91,8 @@ static int compare(struct rm_resumed *r, const char *folder, const json_t *confi
                      folder, c.refused.text);
     rm_utf8_line(error->text); /* as in rm_checkpoint_check() */
     rm_utf8_line(r->changes);
+    r->unread =
+        rc == 0 && after->policy.from[0] && strcmp(before->policy.from, after->policy.from) != 0;
     free(before);
     return rc;
 }

@@ -22,6 +22,7 @@ struct rm_resumed {
     struct rm_run_lock *lock;            /* of that directory, or of the one that is checked */
     char from[RM_SESSION_DIRECTORY_MAX]; /* its folder, "" = none */
     char changes[1024];                  /* keys that differ from its, "" = none */
+    bool unread;                         /* policy.from names another file, which is not read */
     uint64_t number;                     /* of that checkpoint */
     uint64_t step;                       /* where it was */
     uint64_t evaluations;                /* of a run that was over, 0 = unknown */

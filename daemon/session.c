@@ -94,6 +94,10 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
         if (daemon->resumed.changes[0])
             rm_log(&daemon->log, RM_LOG_NOTICE, "changed since that checkpoint: %s",
                    daemon->resumed.changes);
+        if (daemon->resumed.unread)
+            rm_log(&daemon->log, RM_LOG_WARNING,
+                   "policy.from is not read, because the run goes on from its checkpoint; --fresh "
+                   "starts a new run from it");
     }
     if (daemon->run_lock.left[0])
         rm_log(&daemon->log, RM_LOG_NOTICE, "this run was left unfinished by %s",

@@ -283,6 +283,11 @@ int rm_ctl_evaluate(const struct rm_ctl_arguments *given)
     if (rm_ctl_value(given, "set"))
         return rm_ctl_complain(RM_CTL_USAGE, "--set: is for an experiment's FILE, with --policy; "
                                              "a running one evaluates as it is configured");
+    if (given->argument[0] && strchr(given->argument[0], '/'))
+        return rm_ctl_complain(RM_CTL_USAGE,
+                               "evaluate \"%s\": an experiment's FILE needs --policy PATH; without "
+                               "it NAME is a running experiment",
+                               given->argument[0]);
     int rc = episodes_argument(given, &arguments);
     if (rc)
         return rc;

@@ -4,6 +4,7 @@
 #include "daemon/ctl/command.h"
 
 #include "actor/player.h"
+#include "actor/worlds/worlds.h"
 #include "config/config.h"
 #include "config/traits.h"
 #include "config/utf8.h"
@@ -550,6 +551,23 @@ static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
 #define CORRUPTIONS     100
 #define CORRUPTIONS_MAX 100000
 
+/* Of a built-in world it is known before it is made. */
+static int has_queries(const struct rm_experiment *experiment)
+{
+    for (size_t i = 0; rm_builtin_worlds[i]; i++) {
+        const struct rm_env_option_doc *option = rm_builtin_worlds[i]->options;
+        if (strcmp(rm_builtin_worlds[i]->name, experiment->world.name) != 0)
+            continue;
+        while (option && option->key && strcmp(option->key, "ranking") != 0)
+            option++;
+        if (!option || !option->key)
+            return rm_ctl_complain(RM_CTL_FAILED,
+                                   "world '%s' has no queries to rank; the world 'prover' has",
+                                   experiment->world.name);
+    }
+    return 0;
+}
+
 static int rank_files(const struct rm_ctl_arguments *given, struct show *s,
                       struct rm_experiment *experiment, struct files *files, uint32_t episodes)
 {
@@ -563,6 +581,8 @@ static int rank_files(const struct rm_ctl_arguments *given, struct show *s,
     snprintf(ranking, sizeof ranking, "world.options.ranking=%.0f", corruptions);
     if (rc == 0)
         rc = rm_ctl_load(given, ranking, experiment);
+    if (rc == 0)
+        rc = has_queries(experiment);
     if (rc == 0)
         rc = find_policies(given, experiment, files);
     if (rc == 0)

@@ -39,13 +39,17 @@ __attribute__((format(printf, 2, 3))) static int fail(const struct reader *r, co
 
 /* --- tiles ------------------------------------------------------------------------------------ */
 
+static const char letters[] = ".#6789";
+
 static int read_row(struct reader *r, const char *text)
 {
-    static const char letters[] = ".#6789";
     static const uint8_t tiles[] = {RM_PLATFORMER_EMPTY,       RM_PLATFORMER_FULL,
                                     RM_PLATFORMER_UPPER_LEFT,  RM_PLATFORMER_UPPER_RIGHT,
                                     RM_PLATFORMER_LOWER_RIGHT, RM_PLATFORMER_LOWER_LEFT};
     const size_t length = strlen(text);
+    if (*text >= 'a' && *text <= 'z') /* of a line that follows the rows */
+        return fail(r, "'%.24s' follows %u rows of tiles, must follow %d", text, r->rows,
+                    INNER_ROWS);
     if (length != INNER_COLUMNS)
         return fail(r, "row %u of the level has %zu tiles, must have %d", r->rows + 1, length,
                     INNER_COLUMNS);
@@ -156,6 +160,8 @@ static int read_thing(struct reader *r, char *text)
         if (strcmp(word[0], things[i].name) == 0)
             return words == things[i].words ? things[i].read(r, word)
                                             : fail(r, "must be: %s", things[i].form);
+    if (strspn(word[0], letters) == strlen(word[0]))
+        return fail(r, "a row of tiles follows the level's %d", INNER_ROWS);
     return fail(r, "'%.24s' is not spawn, switch, exit, mine or door", word[0]);
 }
 

@@ -118,6 +118,8 @@ static int read_name(struct rm_prover_text *text, char **at, struct rm_prover_na
         return read_quoted(text, at, &name->text);
     while (word_byte(**at))
         ++*at;
+    if (!*begin)
+        return rm_prover_text_fail(text, "a name is expected at the end of the line");
     if (*at == begin)
         return rm_prover_text_fail(text,
                                    "a name is expected at '%.20s'; a name with other characters "
@@ -159,6 +161,10 @@ static int read_literal(struct rm_prover_text *text, char **at, struct rm_prover
         sign = **at;
         if (end)
             *end = 0;
+        if (sign == '(')
+            return rm_prover_text_fail(
+                text, "an argument of %s is the term %s(...); arguments are names and variables",
+                literal->name, arg.text);
         if (literal->arity < 2)
             literal->arg[literal->arity] = arg;
     }
@@ -195,6 +201,10 @@ static int read_prolog(struct rm_prover_text *text, char *at, struct rm_prover_c
             return rc;
         skip(&at);
     }
+    if (nothing_left(at))
+        return rm_prover_text_fail(
+            text, "a clause is one line that ends with a dot; this one, of %s, has none",
+            clause->head.name);
     if (*at != '.' || !nothing_left(at + 1))
         return rm_prover_text_fail(text,
                                    "a clause is one line that ends with a dot; after %s it "

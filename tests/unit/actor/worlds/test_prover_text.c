@@ -182,7 +182,10 @@ static void test_bad_lines(void **unused)
         {"facts.pl", "p(a,b) :- q(a,b).\n",
          "facts.pl:1: p has a body; rules are in a file of their own"},
         {"facts.pl", "p(a,b)\n",
-         "facts.pl:1: a clause is one line that ends with a dot; after p it goes on with ''"},
+         "facts.pl:1: a clause is one line that ends with a dot; this one, of p, has none"},
+        {"facts.pl", "p(a,f(b)).\n",
+         "facts.pl:1: an argument of p is the term f(...); arguments are names and variables"},
+        {"facts.pl", "p(a,\n", "facts.pl:1: a name is expected at the end of the line"},
         {"facts.pl", "p(a,b). q(a,b).\n",
          "facts.pl:1: a clause is one line that ends with a dot; after p it goes on with '. "
          "q(a,b).'"},

@@ -10,7 +10,7 @@ TITLES = {
     "puffer-lstm": "CartPole by PPO, 8192 worlds, one epoch, 128-wide LSTM",
     "dqn": "CartPole by DQN",
     "sac": "Pendulum by SAC, 256x256, batch 256, an update a step",
-    "sac-python": "the same, with the world of Gymnasium for both",
+    "sac-python": "Pendulum by SAC with the same settings and the world of Gymnasium for both",
     "ppo40": "CartPole by PPO, 40 worlds, 20 for each worker of Sample Factory, minibatches of 256",
     "stepping": "Stepping CartPole for a program in Python",
     "ring": "Items of 4 KiB",

@@ -1,17 +1,18 @@
-/* context: what the lanes of a policy saw and did, for networks over histories (learner/net/
- * history.h), which act by it: their weights stay, and they get better by what they remember.
+/* context: the latest transitions of a policy's lanes, the input of networks over histories
+ * (learner/net/history.h). The weights of such a network do not change while it acts: it improves
+ * by its context alone.
  *
- * A lane has the transitions of its current region and those of the region before:
+ * A lane has the transitions of the previous region and of the current one:
  *
- *   <c> region before </c> <c> current region
+ *   <c> previous region </c> <c> current region
  *
- * or, before the first region has closed, <c> current region. It runs on over the ends of episodes:
- * the transition into an episode's last observation is part of it, and what follows begins with
- * another state. A region closes when it has as many transitions as those that the network was
- * trained with, or after the action at which the network's type was the end of a region. Then it is
- * the region before, and a new one begins.
+ * or, in its first region, <c> current region. A context continues across the ends of episodes: the
+ * transition into an episode's last observation is part of it, and the next transition begins in
+ * another state. A region ends when it has as many transitions as the regions of training, or after
+ * an action for which the network predicted the type "end of a region". Then it becomes the
+ * previous region, and a new one begins.
  *
- * For agents whose histories distill learns from: one discrete action a step, without masks, and
+ * For agents whose histories distill can learn from: one discrete action a step, no masks, and
  * observations that are queries (rm_features_codes()). Belongs to one thread; nothing is allocated
  * after create. */
 #ifndef RM_ACTOR_CONTEXT_H
@@ -27,11 +28,11 @@
 
 struct rm_context_lane {
     uint32_t rows;  /* of its context */
-    uint32_t begin; /* of these, the <c> of the current region */
-    int32_t action; /* the last one, if it has acted */
-    bool acted;     /* what became of its action is not known yet */
-    bool ends;      /* the region ends with that transition */
-    uint32_t query; /* of the observation seen last */
+    uint32_t begin; /* index of the row <c> of the current region */
+    int32_t action; /* the latest, if `acted` */
+    bool acted;     /* the result of `action` is not known yet */
+    bool ends;      /* the region ends with the transition of `action` */
+    uint32_t query; /* code of the latest observation */
 };
 
 struct rm_context {
@@ -39,23 +40,23 @@ struct rm_context {
     uint32_t lanes, region, types;
     uint32_t places, width;       /* of the context; floats of a row */
     struct rm_context_lane *lane; /* (lanes) */
-    float *rows;   /* (lanes, places + 1, width), with the transition that closes a region */
-    uint8_t *obs;  /* (lanes, obs_bytes) in which the lanes acted */
+    float *rows;   /* (lanes, places + 1, width), with the transition that ends a region */
+    uint8_t *obs;  /* (lanes, obs_bytes): the observations in which the lanes acted */
     float *x;      /* (lanes, places + 1, width) */
     float *floats; /* of an observation */
     struct rm_net_cache *cache;
 };
 
-/* Lanes of agents like `agent`. `shape`: of the packed histories that the network is trained with;
- * its queries are a region. `net`: the same network for one query (rm_history_alone()), whose keys
- * and values are cached; NULL: the network gets the whole context for every action. -EINVAL: the
- * network is for other observations or actions. */
+/* Lanes of agents like `agent`. `shape`: that of the packed histories in training; a region has as
+ * many steps as the shape has queries. `net`: the same network for one query (rm_history_alone()),
+ * whose keys and values are cached; NULL: the network gets the whole context for every action.
+ * -EINVAL: the network is for other observations or actions. */
 int rm_context_create(struct rm_context **context, const struct rm_env_agent *agent,
                       const struct rm_net_shape *shape, const struct rm_net *net, uint32_t lanes,
                       struct rm_error *error);
 void rm_context_destroy(struct rm_context *context); /* NULL: nothing */
 
-/* All lanes are empty. Also after a change of the network's parameters. */
+/* Empties all lanes. Call it also after a change of the network's parameters. */
 void rm_context_forget(struct rm_context *context);
 
 /* Rows of lanes [first, first + count) of a vector step; obs (count, obs_bytes), as in a ring. */
@@ -66,8 +67,8 @@ struct rm_context_step {
     const uint8_t *flags; /* (count) RM_ENV_* */
 };
 
-/* Adds what became of the lanes' last actions. -EBADMSG: an observation is no query; the message
- * has its lane. */
+/* Adds the transitions of the lanes' latest actions. -EBADMSG: an observation is not a query; the
+ * message has its lane. */
 int rm_context_see(struct rm_context *context, const struct rm_context_step *step,
                    struct rm_error *error);
 
@@ -76,8 +77,8 @@ int rm_context_see(struct rm_context *context, const struct rm_context_step *ste
 const float *rm_context_inputs(struct rm_context *context, const struct rm_context_step *step);
 struct rm_net_cache *rm_context_cache(const struct rm_context *context); /* NULL: none */
 
-/* What was done: action (count), and the network's outputs for types, (count, types). Lanes whose
- * episode ended, or whose agent is not in play, did nothing. */
+/* Records the actions, (count), and the network's outputs for types, (count, types). Lanes whose
+ * episode ended, or whose agent is not in play, did not act. */
 void rm_context_act(struct rm_context *context, const struct rm_context_step *step,
                     const int32_t *action, const float *types);
 

@@ -16,8 +16,8 @@ struct rm_native_worlds {
     uint32_t count; /* of devices */
     uint32_t worlds;
     struct rm_native_part part[RM_DEVICE_MEMBERS];
-    const struct rm_rollout *rows[RM_DEVICE_MEMBERS]; /* each device's rollout, that the learner
-                                                       * trains on */
+    const struct rm_rollout *rows[RM_DEVICE_MEMBERS]; /* each device's rollout, on which the learner
+                                                       * trains */
     char *host;                                       /* (worlds) states, in the host's format */
     float *scratch;                                   /* (worlds + 1, 2) */
 };

@@ -27,12 +27,12 @@ int rm_prepared_create(struct rm_prepared **prepared, const struct rm_prepared_s
                        struct rm_error *error);
 void rm_prepared_destroy(struct rm_prepared *prepared);
 
-/* Batch `number`: obs has its matrices, action those of their queries. Valid until the next call;
- * numbers usually follow one another. */
+/* Batch `number`: obs has the matrices of its pairs, action the actions of their queries. Valid
+ * until the next call. Consecutive numbers are fast. */
 struct rm_batch *rm_prepared_batch(struct rm_prepared *prepared, uint64_t number);
 
-/* Pairs held out, from number `from` on: as many as there are, at most a batch. The same for all
- * calls but the memory of the last. NULL: there are none any more. */
+/* The held-out pairs from number `from` on, at most a batch. Valid until the next call. NULL: no
+ * pair is left. */
 struct rm_batch *rm_prepared_held_out(struct rm_prepared *prepared, uint64_t from);
 
 #endif

@@ -1,8 +1,8 @@
-/* attention: what a row of attention sees, and which of its weights are dropped in training, for
- * both backends.
+/* attention: which rows a row of attention sees, and which of its weights are dropped in training,
+ * for both backends.
  *
- * Of a packed history (learner/net/history.h) the last `queries` rows of a sample are queries. A
- * query sees a part of the rows before the queries and itself; no other row sees it. */
+ * In a packed history (learner/net/history.h) the last `queries` rows of a sample are queries. A
+ * query sees itself and some of the rows before the queries; no other row sees a query. */
 #ifndef RM_LEARNER_BACKEND_ATTENTION_H
 #define RM_LEARNER_BACKEND_ATTENTION_H
 
@@ -20,20 +20,21 @@ struct rm_attention {
     uint32_t batch, heads, units;
     bool causal;               /* a row sees itself and the earlier rows of its sample */
     uint32_t rows;             /* as in rm_spans: of o and d_qkv */
-    uint32_t queries;          /* last rows of every sample, which is causal then; 0: no history */
+    uint32_t queries;          /* number of queries at the end of every sample, with `causal`; 0: no
+                                * packed history */
     uint32_t first;            /* forward, on the CPU: rows of every sample before this one get no
                                 * result, and need no query */
     struct rm_dropout dropout; /* of weights */
     uint32_t before;           /* for dropout: samples of the batch before these */
 };
 
-/* Rows of a sample of `rows` that are no queries. */
+/* Number of context rows in a sample of `rows` rows. */
 RM_BOTH uint32_t rm_attention_context(uint32_t rows, uint32_t queries)
 {
     return rows > queries ? rows - queries : 0;
 }
 
-/* Number of the first rows that row `row` sees, without itself if it is a query. */
+/* Row `row` sees that many of the first rows; a query also sees itself, which does not count. */
 RM_BOTH uint32_t rm_attention_seen(uint32_t rows, uint32_t queries, uint32_t row)
 {
     if (row < rm_attention_context(rows, queries))
@@ -41,7 +42,7 @@ RM_BOTH uint32_t rm_attention_seen(uint32_t rows, uint32_t queries, uint32_t row
     return row + 1 > queries ? row + 1 - queries : 0;
 }
 
-/* The key of the weights of a row. `sample` counts from the first of the batch. */
+/* The dropout key of a row's weights. `sample` is the sample's index in the batch. */
 RM_BOTH uint32_t rm_attention_row_key(const struct rm_dropout *d, uint32_t sample, uint32_t head,
                                       uint32_t row)
 {

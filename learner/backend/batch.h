@@ -19,7 +19,7 @@ struct rm_batch {
     uint32_t size;   /* B */
     uint32_t inputs; /* features of a frame * frame stack */
     uint32_t actions;
-    uint32_t reals;     /* real numbers of an action, where it has those; else 0 */
+    uint32_t reals;     /* real numbers of an action; 0: actions are discrete */
     bool codes;         /* obs, next_obs are int32: the network begins with an embedding */
     float *obs;         /* (B, inputs); sequences: (rows, B, inputs) */
     float *next_obs;    /* (B, inputs): m steps on; sequences: NULL */
@@ -38,7 +38,7 @@ struct rm_batch {
                                   * the host draws */
     uint64_t *leaf; /* (B): each item's leaf in the tree of priorities, for the sampler; NULL: the
                      * sampler has the leaves, because only the batch drawn last is trained on */
-    /* Only of sequences; of transitions trace is 0. */
+    /* Only for sequences; trace 0: the batch has transitions. */
     uint32_t burn_in, trace, tail;
     uint32_t state_floats;
     float *state;     /* (B, state_floats) before the first row */

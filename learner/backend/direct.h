@@ -20,16 +20,16 @@ static inline uint32_t rm_conv_places(const struct rm_conv *c)
     return c->out_height * c->out_width;
 }
 
-/* Floats in whole lines of the cache. */
+/* The number of floats, rounded up to whole cache lines. */
 static inline size_t rm_rounded(size_t floats)
 {
     return (floats + 15) / 16 * 16;
 }
 
-/* Whether this file takes the convolution. */
+/* Whether direct.c can compute this convolution. */
 bool rm_direct_suits(const struct rm_conv *c);
 
-/* As the backend's functions. */
+/* The backend's functions of the same names (conv2d_...). */
 size_t rm_direct_packed_floats(const struct rm_cpu *cpu, const struct rm_conv *c);
 size_t rm_direct_scratch_floats(const struct rm_cpu *cpu, const struct rm_conv *c, bool training);
 void rm_direct_pack(const struct rm_cpu *cpu, const struct rm_conv *c, const float *w, float *wt);

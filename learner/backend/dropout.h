@@ -1,6 +1,6 @@
-/* dropout: which numbers dropout drops (Srivastava et al., 2014), for both backends. Whether a
- * number is kept is a hash of its place and of a key; the hash is cheap, because every layer asks
- * for as many as it has numbers, in both passes. */
+/* dropout: decides which numbers dropout drops (Srivastava et al., 2014), for both backends. A hash
+ * of a number's place and of a key decides whether it is kept. The hash is cheap, because every
+ * layer computes it for each of its numbers, in both passes. */
 #ifndef RM_LEARNER_BACKEND_DROPOUT_H
 #define RM_LEARNER_BACKEND_DROPOUT_H
 
@@ -24,7 +24,7 @@ RM_BOTH uint64_t rm_dropout_mixed(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Of a layer by its number; `rate` from 0 to below 1. */
+/* The dropout of layer number `layer`; 0 <= rate < 1. */
 RM_BOTH struct rm_dropout rm_dropout_of(uint64_t seed, uint32_t stream, uint32_t layer,
                                         uint64_t update, double rate)
 {
@@ -36,7 +36,8 @@ RM_BOTH struct rm_dropout rm_dropout_of(uint64_t seed, uint32_t stream, uint32_t
     return d;
 }
 
-/* Multiplies and shifts until every bit depends on all (Wellons, hash-prospector: "lowbias32"). */
+/* Multiplies and shifts until every bit depends on all bits of x (Wellons, hash-prospector:
+ * "lowbias32"). */
 RM_BOTH uint32_t rm_dropout_hash(uint32_t x)
 {
     x ^= x >> 16;
@@ -54,7 +55,7 @@ RM_BOTH uint32_t rm_dropout_part(const struct rm_dropout *d, uint64_t part)
     return (uint32_t)(key ^ (key >> 32));
 }
 
-/* What becomes of a 1 at place `at` of a part: 0, or the scale. */
+/* The factor of the number at place `at` of a part: 0, or the scale. */
 RM_BOTH float rm_dropout_kept(uint32_t part_key, uint32_t at, uint32_t below, float scale)
 {
     return rm_dropout_hash(part_key + at * 0x9e3779b9u) < below ? 0.0f : scale;

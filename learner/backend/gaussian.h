@@ -37,11 +37,11 @@ RM_BOTH float rm_log_deviation(float out)
     return above > RM_LOG_DEVIATION_MOST ? RM_LOG_DEVIATION_MOST : above;
 }
 
-/* A draw, bounded to [-1, 1]. */
+/* The bounded action of a draw, in [-1, 1]. */
 RM_BOTH float rm_gaussian_bounded(float drawn, uint32_t by_tanh)
 {
     const float u = by_tanh ? tanhf(drawn) : drawn;
-    const float above = u > -1.0f ? u : -1.0f; /* no number is -1 */
+    const float above = u > -1.0f ? u : -1.0f; /* NaN becomes -1 */
     return above < 1.0f ? above : 1.0f;
 }
 
@@ -60,8 +60,8 @@ RM_BOTH float rm_gaussian_logp_one(float u, float mean, float log_deviation, uin
     return by_tanh ? logp - rm_log_squash(u) : logp;
 }
 
-/* ln of the density of all numbers of an action: `out` is the network's row from its means on,
- * `word` the action's row from its reals on. */
+/* ln of the density of all numbers of an action. `out` begins at the means of the network's row,
+ * `word` at the reals of the action's row. */
 RM_BOTH float rm_gaussian_logp(const struct rm_gaussian *g, const float *out, const int32_t *word)
 {
     float logp = 0.0f;
@@ -79,7 +79,8 @@ RM_BOTH float rm_gaussian_entropy(const struct rm_gaussian *g, const float *out)
     return entropy;
 }
 
-/* Writes the gradient of (2 reals) outputs from those of ln pi(a) and of the entropy. */
+/* Writes the gradient of the (2 reals) outputs, given the gradients of ln pi(a) and of the
+ * entropy. */
 RM_BOTH void rm_gaussian_back(const struct rm_gaussian *g, const float *out, const int32_t *word,
                               float d_logp, float d_entropy, float *d_out)
 {

@@ -1,5 +1,5 @@
-/* isa_vector: the few vector operations that compilers do not find, one register of the level at a
- * time. For *.isa.c files only. */
+/* isa_vector: the few vector operations that compilers do not generate, on one register of the
+ * level. For *.isa.c files only. */
 #ifndef RM_LEARNER_BACKEND_ISA_VECTOR_H
 #define RM_LEARNER_BACKEND_ISA_VECTOR_H
 

@@ -1,13 +1,13 @@
-/* series: elementary functions of one number, for draws and fractions of quantiles, which have the
- * same bits, or nearly, on every backend. Written so that loops over them vectorise: no branches,
- * no calls. After a definition of RM_FMA(a, b, c), a * b + c. */
+/* series: elementary functions of one number, for draws and fractions of quantiles. Their results
+ * have the same bits, or nearly, on every backend. Written so that loops over them vectorise: no
+ * branches, no calls. Define RM_FMA(a, b, c), a * b + c, before including this header. */
 #ifndef RM_LEARNER_BACKEND_SERIES_H
 #define RM_LEARNER_BACKEND_SERIES_H
 
 #include "shm/base/float_word.h"
 
-/* ln(x) for normal positive x: 2 ulp. Mantissa in [sqrt 1/2, sqrt 2) by exponent bits, then the
- * series of ln(1 + r) to r^9, economised. */
+/* ln(x) for normal positive x: 2 ulp. The exponent bits give a mantissa in [sqrt 1/2, sqrt 2); then
+ * follows the series of ln(1 + r) to r^9, economised. */
 RM_BOTH float rm_log_of(float x)
 {
     int32_t i = rm_word_of_float(x);
@@ -28,8 +28,8 @@ RM_BOTH float rm_log_of(float x)
     return RM_FMA(k, 0.693359375f, r + y);
 }
 
-/* sin and cos of an angle given as a fraction of a turn in 32 bits (word / 2^32 turns): 1 ulp of
- * the largest. The nearest quadrant comes off exactly; series on |a| <= pi/4. */
+/* sin and cos of an angle of word / 2^32 turns: 1 ulp of the largest. The nearest quadrant is
+ * subtracted exactly; series on |a| <= pi/4. */
 RM_BOTH void rm_sincos_of_turn(uint32_t word, float *sine, float *cosine)
 {
     uint32_t quadrant = (word + 0x20000000u) >> 30;
@@ -48,8 +48,8 @@ RM_BOTH void rm_sincos_of_turn(uint32_t word, float *sine, float *cosine)
     *cosine = rm_float_of_word(v ^ (int32_t)(((quadrant + 1u) & 2u) << 30));
 }
 
-/* cos(pi t) for t >= 0, t the exact product in double: the nearest even multiple comes off exactly
- * and what is left, in [-1, 1], is folded to [-1/2, 1/2]. 1e-7 absolute. */
+/* cos(pi t) for t >= 0, with t the exact product in double: 1e-7 absolute. The nearest even
+ * multiple is subtracted exactly, and the rest, in [-1, 1], is folded to [-1/2, 1/2]. */
 RM_BOTH float rm_cos_pi(double t)
 {
     double whole = (t * 0.5 + 0x1.8p52) - 0x1.8p52;

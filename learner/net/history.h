@@ -3,17 +3,17 @@
  * context never sees a query).
  *
  * A sample is a matrix (places, RM_HISTORY_FEATURES + features) of floats, row-major: places for
- * context rows, then `queries` places, which all are queries. So places = context places + queries.
- * A row:
+ * context rows, then `queries` places, each with a query. So places = context places + queries. A
+ * row has:
  *
  *   [0] kind     enum rm_history_kind
  *   [1] query    of a query: its code, a whole number below the network's query codes; else 0
  *   [2...]       of a transition: its features; else 0
  *
- * Context rows without use are zeros as a whole, and have no row in the network. With C context
- * rows before the queries, query q of Q sees the first C - Q + 1 + q context rows and itself;
- * context row i sees rows 0 to i. The position of a row is the number of rows that it sees besides
- * itself. A sample with one query is that query alone: it sees the whole context.
+ * Unused context places are zeros, and have no row in the network. With C context rows before the
+ * queries, query q of Q sees the first C - Q + 1 + q context rows and itself; context row i sees
+ * rows 0 to i. The position of a row is the number of rows that it sees besides itself. If a sample
+ * has one query, the query sees the whole context.
  *
  * The network's result for a sample is (queries, actions + types): logits of the action, then
  * logits of the type. Actions are shape.actions, queries and types shape.history. Plain data. */
@@ -39,7 +39,7 @@ enum rm_history_kind {
 /* Rows of the table of types: a transition or query, <c>, </c>. */
 #define RM_HISTORY_TYPES 3u
 
-/* Among the types that the network's head tells apart: what follows is the end of a region. */
+/* The type, in the network's head, of a step at which the region ends. */
 #define RM_HISTORY_TYPE_END (RM_HISTORY_TYPES - 1)
 
 static inline uint32_t rm_history_width(uint32_t features)
@@ -81,7 +81,7 @@ static inline struct rm_net_shape rm_history_shape(uint32_t context, uint32_t qu
         .history = {.queries = queries, .query_codes = query_codes, .types = types}};
 }
 
-/* The same network for one query at a time: as many parameters, each in its place. */
+/* The same network for one query at a time, with the same layout of parameters. */
 static inline struct rm_net_shape rm_history_alone(struct rm_net_shape shape)
 {
     shape.dim[0] -= shape.history.queries - 1;

@@ -53,8 +53,8 @@ struct rm_stepping_policy {
     int32_t *given; /* (agents, worlds, words) actions for the world, with real numbers within
                      * the world's bounds; NULL: the rows' actions */
     float *low, *high;            /* (reals) these bounds */
-    struct rm_context *context;   /* what the lanes saw and did; NULL: the network acts by what it
-                                   * sees   now */
+    struct rm_context *context;   /* the lanes' latest transitions; NULL: the network acts by the
+                                   * current observation */
     float *types;                 /* (worlds, types) */
     struct rm_slot_stacks *slots; /* frames come from slots; NULL: from earlier rows */
 };

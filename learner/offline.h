@@ -4,8 +4,8 @@
  * Checkpoints do not contain the rows: a resumed learner reads the recordings again, and compares
  * their hash with the checkpoint's.
  *
- * A new generation begins at a row that follows lost rows, or that another writer wrote than the
- * row before; no transition crosses its beginning. Used by the learner's thread. */
+ * A new generation begins after lost rows, and at the first row of another writer. No transition
+ * crosses the beginning of a generation. Used by the learner's thread. */
 #ifndef RM_LEARNER_OFFLINE_H
 #define RM_LEARNER_OFFLINE_H
 
@@ -38,11 +38,12 @@ void rm_offline_close(struct rm_offline *offline);
 
 /* --- for all that learns from recordings (histories.h too) ------------------------------------ */
 
-/* The folders of `from`, in the order of their names. A folder of this very name comes before what
- * it means as a pattern. Forget them also after an error. `from` outlives them. */
+/* The folders that `from` names, in the order of their names. If a folder has exactly this name, it
+ * is the only one; otherwise `from` is a pattern. Forget them also after an error. `from` outlives
+ * them. */
 struct rm_offline_folders {
     size_t count;
-    const char *only; /* NULL: those that the pattern matches */
+    const char *only; /* the folder with this name; NULL: those that the pattern matches */
     glob_t paths;
 };
 int rm_offline_find(struct rm_offline_folders *folders, const char *from, struct rm_error *error);
@@ -60,7 +61,7 @@ int rm_offline_recording_check(const struct rm_recording *recording,
                                const struct rm_policy_plan *plan, const struct rm_env_agent *agent,
                                uint32_t *count, struct rm_error *error);
 
-/* The experiment that a recording is of; free(*experiment), also after an error. */
+/* The experiment whose run made a recording; free(*experiment), also after an error. */
 int rm_offline_experiment(const struct rm_recording *recording, struct rm_experiment **experiment,
                           struct rm_error *error);
 
@@ -68,7 +69,7 @@ int rm_offline_experiment(const struct rm_recording *recording, struct rm_experi
 int rm_offline_read(struct rm_recording *recording, const struct rm_recording_span *span,
                     void *columns[RM_RECORDING_COLUMNS], struct rm_error *error);
 
-/* The hash of a recording's chunks, after that of others or 0. */
+/* The hash of a recording's chunks, continued from the hash of other recordings or 0. */
 uint64_t rm_offline_hash(const struct rm_recording *recording, uint64_t before);
 
 #endif

@@ -61,7 +61,7 @@ enum rm_value_sum {
     RM_SUM_OF_TEMPERATURE, /* only SAC */
     RM_SUM_OF_GAP,         /* only SAC: target entropy - entropy */
     RM_SUM_OF_ACTIONS,     /* only distill: cross-entropy of actions */
-    RM_SUM_OF_TYPES,       /* only distill: cross-entropy of what follows a step */
+    RM_SUM_OF_TYPES,       /* only distill: cross-entropy of the types of steps */
 };
 
 struct rm_value_ops {

@@ -50,8 +50,8 @@ void rm_state_load(struct rm_state *state);
 bool rm_state_loading(const struct rm_state *state);
 
 /* Loading: copies in only parts with one of `nouns` (NULL-terminated) as a component of their name:
- * "optimizer" selects "replay.optimizer.steps". Other parts that are asked for stay unchanged, and
- * unread parts are not an error. `nouns` belongs to the caller. */
+ * "optimizer" selects "replay.optimizer.steps". Other requested parts stay unchanged, and unread
+ * parts are not an error. `nouns` belongs to the caller. */
 void rm_state_only(struct rm_state *state, const char *const *nouns);
 
 /* rm_state_enter(): names of the following parts begin with `name` and a dot, until

@@ -27,8 +27,8 @@ struct rm_cuda_product {
     bool add;    /* to D */
 };
 
-/* False: the library has no algorithm for this shape and epilogue (ask for less), or there was an
- * error, which is kept. */
+/* False: the library has no algorithm for this shape and epilogue (call again with a smaller
+ * epilogue), or there was an error, which is kept. */
 bool rm_cuda_run_product(struct rm_cuda *c, const struct rm_cuda_product *p);
 
 /* The same, with kernels for parts that the library lacks; fallback.cu if it has no such product at

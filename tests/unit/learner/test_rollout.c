@@ -307,6 +307,25 @@ static void the_learner_sees_what_actors_saw(void **state)
     }
 }
 
+/* The first update of the Goodhart grid, whose policy head begins with a gain of .01: nearly
+ * uniform over eight actions, all ratios 1, so no loss but what rounding leaves. */
+static void the_first_update_is_of_a_uniform_policy(void **state)
+{
+    struct fixture *f = open_fixture(
+        ONCE "\"world\": {\"name\": \"goodhart\"}, \"network\": {\"layers\": [{\"type\": "
+             "\"conv2d\", \"units\": 32, \"kernel\": 3, \"padding\": 1}, {\"type\": \"relu\"}, "
+             "{\"type\": \"linear\", \"units\": 64}, {\"type\": \"relu\"}], \"init\": "
+             "\"orthogonal\", \"trunk\": \"shared\"}");
+    const struct rm_board_policy *board = &f->session.board.policies[0];
+    (void)state;
+    assert_int_equal(act(f), 0);
+    assert_int_equal(learn(f), 0);
+    assert_float_equal(RM_PEEK(&board->entropy), 2.0794, .0005);
+    assert_true(RM_PEEK(&board->kl) == 0 && RM_PEEK(&board->clip_fraction) == 0);
+    assert_float_equal(RM_PEEK(&board->policy_loss), 0, 1e-6);
+    close_fixture(f);
+}
+
 /* From the second rollout on, acting and learning allocate nothing, whatever goes along. */
 static void nothing_is_allocated(void **state)
 {
@@ -463,6 +482,7 @@ int main(void)
         cmocka_unit_test(the_learner_ends_after_its_actors),
         cmocka_unit_test(too_far_from_the_policy_that_acted),
         cmocka_unit_test(the_learner_sees_what_actors_saw),
+        cmocka_unit_test(the_first_update_is_of_a_uniform_policy),
         cmocka_unit_test(nothing_is_allocated),
         cmocka_unit_test(a_successor_finds_its_rollout),
         cmocka_unit_test(an_actor_dies_in_a_rollout),

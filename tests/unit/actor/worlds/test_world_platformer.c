@@ -1,6 +1,7 @@
 /* platformer: the physics, the masks, the generators and the rewards beside figures that were
  * computed elsewhere, to the printed digit; and what agents are given. */
 #include "actor/worlds/builtin/platformer.h"
+#include "tests/support/allocations.h"
 #include "tests/support/batch.h"
 
 #include <math.h>
@@ -795,6 +796,36 @@ static void test_states(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* Memory stays as it is over all frames and levels: nothing is allocated after the reset. */
+static void test_allocations(void **unused)
+{
+    static const char *const options[] = {
+        "stage=\"c0\"", "stage=\"c3\" max_steps=100",
+        "stage=\"m1\" max_steps=100 observe=[\"game_state\",\"reach\",\"doors\",\"graph\"]"};
+    (void)unused;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        struct rm_test_batch batch;
+        uint64_t rng = i;
+        uint32_t ends = 0;
+        rm_test_batch_open(&batch, "platformer", NULL, options[i], 1, 0, 16);
+        rm_test_batch_reset(&batch);
+        const uint64_t before = rm_test_allocations();
+        for (int frame = 0; frame < 3000; frame++) {
+            for (uint32_t w = 0; w < 16; w++) {
+                const uint8_t *mask = rm_test_batch_mask(&batch, 0, w);
+                do
+                    batch.actions[0][w] = (int32_t)rm_platformer_below(&rng, 6);
+                while (!mask[batch.actions[0][w]]);
+                ends += batch.out[0].flags[w] == RM_ENV_FIRST;
+            }
+            rm_test_batch_step(&batch, 0);
+        }
+        assert_int_equal(rm_test_allocations(), before);
+        assert_true(ends > 32);
+        rm_test_batch_close(&batch);
+    }
+}
+
 /* The splits have no level in common; `levels` and `first_level` say which there are. */
 static void test_levels(void **unused)
 {
@@ -832,7 +863,7 @@ int main(void)
         cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_observations),
         cmocka_unit_test(test_states),      cmocka_unit_test(test_levels),
         cmocka_unit_test(test_graph),       cmocka_unit_test(test_graph_of_mines),
-        cmocka_unit_test(test_graph_room),
+        cmocka_unit_test(test_graph_room),  cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -379,7 +379,7 @@ static void plan_counts_parameters(void **state)
         {"config/prover-ppo.json", 1287937},     {"config/prover-ppo-small.json", 260033},
         {"config/platformer-c0.json", 26759},    {"config/platformer-c1.json", 26759},
         {"config/platformer-c2.json", 26759},    {"config/platformer-c3.json", 26759},
-        {"config/platformer-sg-c0.json", 40743},
+        {"config/platformer-sg-c0.json", 40743}, {"config/goodhart-ppo.json", 4027241},
     };
     struct rm_error error = {""};
     (void)state;

@@ -77,6 +77,15 @@ class Agent:
             return obs["action_mask"]
         return info.get("action_mask") if info else None
 
+    def legal(self, obs, info):
+        """(actions) of 0 and 1 by the mask that came with an observation; None: there was none."""
+        mask = self.mask_of(obs, info) if self.has_mask else None
+        if mask is None:
+            return None
+        row = np.zeros(sum(self.action.choices), np.uint8)
+        self.action.put_mask(row, mask, "the observation" if self.observation.masked else "info")
+        return row
+
     def put_mask(self, w, obs, info, last):
         mask = self.mask_of(obs, info)
         if mask is None or (last and not np.any(np.asarray(mask, dtype=object) if isinstance(mask, tuple) else mask)):
@@ -280,12 +289,9 @@ class Batch:
 
 def random_action(agent, obs, info, rng):
     """A legal action, as a row of choices and real numbers."""
-    mask, row, at = agent.mask_of(obs, info) if agent.has_mask else None, [], 0
-    if mask is not None:
-        legal = np.zeros(sum(agent.action.choices), np.uint8)
-        agent.action.put_mask(legal, mask, "the observation" if agent.observation.masked else "info")
+    legal, row, at = agent.legal(obs, info), [], 0
     for count in agent.action.choices:
-        allowed = [a for a in range(count) if mask is None or legal[at + a]]
+        allowed = [a for a in range(count) if legal is None or legal[at + a]]
         row.append(rng.choice(allowed))
         at += count
     return row + [rng.uniform(low, high) for low, high in zip(agent.action.low, agent.action.high)]
@@ -500,6 +506,7 @@ class Vector(Batch):
         super().attach(buffer, layout)
         self.envs = [self.env] + [self.make() for _ in range((self.worlds - 1) // self.size)]
         self.over = np.ones(self.worlds, bool)
+        self.starts = [None] * self.worlds  # what is legal with the first observation of the episode that begins next
 
     def used(self, first):
         """How many environments of the one that has world `first` are worlds, and one for each: its world."""
@@ -518,12 +525,12 @@ class Vector(Batch):
         self.over[:] = False
         self.check_finite(0, 0, self.worlds)
 
-    def legal_row(self, w, row):
+    def legal_row(self, w):
         """The first legal action: where an environment that has begun anew is stepped on with the others, before anybody
         could answer."""
-        agent, chosen, at = self.agents[0], [], 0
+        agent, chosen, at, legal = self.agents[0], [], 0, self.starts[w]
         for count in agent.action.choices:
-            chosen.append(int(np.argmax(agent.mask[w, at:at + count])) if agent.mask is not None else 0)
+            chosen.append(0 if legal is None else int(np.argmax(legal[at:at + count])))
             at += count
         return chosen[0] if agent.action.single else chosen + middles(agent.action)
 
@@ -534,17 +541,25 @@ class Vector(Batch):
             self.step_group(g, env, g * self.size, rows)
         self.check_finite(0, first, end)
 
+    def begin_some(self, g, env, worlds, over):
+        """The next episodes of those that are over."""
+        seeds = [int(self.seeds[w]) for w in worlds]
+        return unpack_reset(self.call(g, env.reset, seed=seeds, options={"reset_mask": over.copy()}))  # it is taken out
+
     def step_group(self, g, env, first, rows):
         agent, size = self.agents[0], self.size
         count, worlds = self.used(first)
         over, rows = self.over[worlds], [rows[w] for w in worlds]
         if self.mode != "next" and over.any():
             if self.mode == "disabled":
-                seeds = [int(self.seeds[w]) for w in worlds]
-                self.call(g, env.reset, seed=seeds, options={"reset_mask": over.copy()})  # which is taken out of it
-            rows = [self.legal_row(w, row) if over[i] else row for i, (w, row) in enumerate(zip(worlds, rows))]
+                obs, infos = self.begin_some(g, env, worlds, over)
+                for i in np.flatnonzero(over[:count]):
+                    self.starts[worlds[i]] = agent.legal(self.part(obs, i), self.mask_info(infos, i))
+            rows = [self.legal_row(w) if over[i] else row for i, (w, row) in enumerate(zip(worlds, rows))]
         obs, rewards, terminated, truncated, infos = unpack_step(self.call(g, env.step, self.actions_of(rows)))
         self.check_sizes(obs, rewards, terminated, truncated)
+        # Those that began anew were stepped on with the others: they begin once more, with the same seeds.
+        begun = self.begin_some(g, env, worlds, over) if self.mode == "disabled" and over.any() else (obs, infos)
         finals = self.final_of(infos) if self.mode == "same" else None
         plain = isinstance(obs, np.ndarray) and agent.observation.compact and agent.mask is None and finals is None
         if plain and obs.dtype == agent.obs.dtype and obs.shape == (size,) + agent.obs.shape[1:]:
@@ -558,15 +573,16 @@ class Vector(Batch):
                 if ended and self.mode == "next":
                     raise Fault("an episode is over with its first observation")
                 ended = False  # a step that nobody answered for; it begins anew once more
-                seen = self.part(obs, i)
+                seen = self.part(begun[0], i)
             else:
                 flags = (TERMINATED if terminated[i] else TRUNCATED) if ended else 0
                 reward, seen = rewards[i], None if plain and not (ended and finals) else self.part(obs, i)
                 if ended and self.mode == "same":
+                    self.starts[w] = agent.legal(self.part(obs, i), self.mask_info(infos, i))
                     seen = self.final(finals, i)
             info = self.end_info(infos, i) if ended and agent.figures else {}
             if seen is not None:
-                agent.row(w, seen, {**info, **self.mask_info(infos, i)}, reward, flags)
+                agent.row(w, seen, {**info, **self.mask_info(begun[1] if over[i] else infos, i)}, reward, flags)
             else:
                 agent.reward[w], agent.flags[w] = reward, flags
                 if info:

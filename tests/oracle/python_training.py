@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains in every environment of python_worlds.py for some seconds each, and prints a table of what was learned: agent
-steps, and the mean return of the first ten episodes and of the last, at most 100. A run that fails, makes no update or loses
-a worker is listed with the reason, and the exit code is 1. Run by check-python-worlds --train, by an interpreter that has the
-packages.
+steps, and the mean return of the first episodes and of the last, at most 100 and half of all. On a busy host a run goes on to
+its first update. A run that fails, makes no update or loses a worker is listed with the reason, and the exit code is 1. Run by
+check-python-worlds --train, by an interpreter that has the packages.
 
 usage: python_training.py --train SECONDS [--build BUILD] [--all] [NAME]...
 """
@@ -20,7 +20,6 @@ import time
 
 import python_worlds as oracle
 
-FIRST_EPISODES = 10
 PATIENCE_S = 240  # from the start to the first step, and from the signal to the end
 EXPERIMENTS = pathlib.Path(__file__).resolve().parents[2] / "config"
 
@@ -29,7 +28,7 @@ def layers(kind, *units):
     return [layer for n in units for layer in ({"type": "linear", "units": n}, {"type": kind})]
 
 
-PPO = {"actor": {"worlds": 16}, "rollout": {"steps": 128},
+PPO = {"actor": {"worlds": 16}, "rollout": {"steps": 64},
        "algorithm": {"name": "ppo", "minibatches": 8, "entropy_coefficient": 0.01},
        "network": {"layers": layers("tanh", 64, 64), "init": "orthogonal", "trunk": "separate"},
        "optimizer": {"learning_rate": 1e-3, "epsilon": 1e-5, "grad_clip": 0.5}}
@@ -109,11 +108,15 @@ def train(ringctl, folder, world, options, seconds):
     log = open(f"{folder}/said", "w+", encoding="utf-8", errors="replace")
     run = subprocess.Popen([ringctl, "run", "--fresh", path], stdout=log, stderr=subprocess.STDOUT)
     latest, since = pathlib.Path(folder, "runs/trained/latest"), time.monotonic()
-    while run.poll() is None and not stepped(latest / "metrics.csv") and time.monotonic() < since + PATIENCE_S:
-        time.sleep(0.1)
-    try:
-        run.wait(seconds if stepped(latest / "metrics.csv") else 0)
-    except subprocess.TimeoutExpired:
+    begun = None
+    while run.poll() is None and time.monotonic() < since + PATIENCE_S + seconds:
+        rows = metrics_of(latest)
+        if begun is None and any(float(row["steps"]) for row in rows):
+            begun = time.monotonic()
+        if begun and time.monotonic() >= begun + seconds and any(updates_of(row) for row in rows):
+            break
+        time.sleep(0.5)
+    if run.poll() is None:
         run.send_signal(signal.SIGINT)
     try:
         run.wait(PATIENCE_S)
@@ -124,18 +127,20 @@ def train(ringctl, folder, world, options, seconds):
     said = log.read()
     log.close()
     assert run.returncode == 0 and (latest / "summary.json").exists(), f"exit code {run.returncode}: {said.strip()[-600:]}"
-    with open(latest / "metrics.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return json.loads((latest / "summary.json").read_text(encoding="utf-8")), rows, agent, settings["algorithm"]["name"]
+    return json.loads((latest / "summary.json").read_text(encoding="utf-8")), metrics_of(latest), agent, settings["algorithm"]["name"]
 
 
-def stepped(path):
-    """Does a row of the metrics have steps?"""
+def metrics_of(folder):
+    """Whole rows of metrics.csv, by the names of columns."""
     try:
-        rows = path.read_text(encoding="utf-8").splitlines()[1:]
+        with open(folder / "metrics.csv", newline="", encoding="utf-8") as file:
+            return [row for row in csv.DictReader(file) if None not in row.values()]
     except FileNotFoundError:
-        return False
-    return any(re.match(r"[^,]*,[1-9]", row) for row in rows)
+        return []
+
+
+def updates_of(row):
+    return sum(float(value or 0) for name, value in row.items() if re.fullmatch(r"policy\..*\.updates", name))
 
 
 def row_of(summary, metrics, agent, algorithm):
@@ -148,7 +153,7 @@ def row_of(summary, metrics, agent, algorithm):
     column = "score" if name is None else f"agent.{name}.reward"
     means = [(float(row[f"{column}_last"]), float(row[f"{column}_episodes"])) for row in metrics if row[f"{column}_last"]]
     if means:
-        first = next((mean for mean, episodes in means if episodes >= FIRST_EPISODES), means[-1][0])
+        first = next(mean for mean, episodes in means if episodes >= min(100, means[-1][1] / 2))
         returns = f"{first:.4g} → {means[-1][0]:.4g}" + (f" ({name})" if name else "")
     else:
         returns = "no episode ended"
@@ -166,7 +171,7 @@ def main():
     print("| environment | algorithm | agent steps | seconds | return, first → last |\n|---|---|---|---|---|")
     for world, options in oracle.SINGLE + oracle.PARALLEL + oracle.AEC:
         name = f"{world} {json.dumps(options) if options else ''}".strip()
-        world, options = next((other for part, other in AS.items() if part in name), (world, options))
+        world, options = oracle.newest(*next((other for part, other in AS.items() if part in name), (world, options)))
         name = f"{world} {json.dumps(options) if options else ''}".strip()
         if args.wanted and not any(word in name for word in args.wanted):
             continue

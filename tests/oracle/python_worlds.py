@@ -7,9 +7,11 @@ usage: python_worlds.py --dump DUMP_WORLDS [--all] [NAME]...
 Worlds whose packages are missing are skipped; with --all that is a failure, unless they need JAX.
 """
 import argparse
-import importlib
+import importlib.util
 import json
 import os
+import pkgutil
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,7 +44,7 @@ PARALLEL = [("pettingzoo.butterfly.knights_archers_zombies_v10:parallel_env", {"
             ("pettingzoo.butterfly.cooperative_pong_v5:parallel_env", {"max_cycles": 60}),
             ("pettingzoo.butterfly.pistonball_v6:parallel_env", {"max_cycles": 60, "n_pistons": 5}),
             ("mpe2.simple_spread_v3:parallel_env", {}), ("mpe2.simple_tag_v3:parallel_env", {"continuous_actions": True}),
-            ("worlds_for_oracle:supersuit", {"max_cycles": 60})]
+            ("worlds_for_oracle:supersuit", {"module": "pettingzoo.butterfly.cooperative_pong_v5", "max_cycles": 60})]
 AEC = [("pettingzoo.classic.tictactoe_v3:env", {}), ("pettingzoo.classic.connect_four_v3:env", {}),
        ("pettingzoo.classic.rps_v2:env", {}), ("pettingzoo.classic.texas_holdem_v4:env", {}),
        ("pettingzoo.classic.leduc_holdem_v4:env", {})]
@@ -79,12 +81,12 @@ def legacy(name):
     return gymnasium.make("GymV26Environment-v0", env_id=name, disable_env_checker=True)
 
 
-def supersuit(**options):
+def supersuit(module, **options):
     """Small grey pictures, four in a stack."""
+    import importlib
     import supersuit
-    from pettingzoo.butterfly import cooperative_pong_v5
-    env = supersuit.resize_v1(supersuit.color_reduction_v0(cooperative_pong_v5.parallel_env(**options), "full"), 42, 42)
-    return supersuit.frame_stack_v1(env, 4)
+    env = importlib.import_module(module).parallel_env(**options)
+    return supersuit.frame_stack_v1(supersuit.resize_v1(supersuit.color_reduction_v0(env, "full"), 42, 42), 4)
 
 
 def jumanji(name):
@@ -167,6 +169,19 @@ def small_parallel(module, **options):
 
 class Missing(Exception):
     """A package is not there."""
+
+
+def newest(world, options):
+    """A world of PettingZoo in the version that is installed, each of which has a module of its own."""
+    if "module" in options:
+        return world, {**options, "module": newest(options["module"], {})[0]}
+    module, colon, name = world.partition(":")
+    package, _, last = module.rpartition(".")
+    stem = re.sub(r"_v\d+$", "_v", last)
+    if package.startswith("pettingzoo.") and importlib.util.find_spec("pettingzoo"):
+        there = [found.name for found in pkgutil.iter_modules(importlib.import_module(package).__path__)]
+        module = package + "." + max((one for one in there if re.fullmatch(stem + r"\d+", one)), default=last)
+    return module + colon + name, options
 
 
 def make(world, options):
@@ -397,6 +412,7 @@ def main():
     print(f"1..{len(tests)}")
     failed = 0
     for play, world, options in tests:
+        world, options = newest(world, options)
         name = f"{world} {json.dumps(options) if options else ''}".strip()
         with tempfile.TemporaryDirectory() as folder:
             enter(folder)

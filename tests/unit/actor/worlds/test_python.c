@@ -492,7 +492,41 @@ static void vector_environments_are_several_worlds(void **state)
     vector_worlds("{\"mode\": \"NEXT_STEP\"}", false);
     vector_worlds("{\"mode\": \"SAME_STEP\"}", true);
     vector_worlds("{\"mode\": \"SAME_STEP\", \"final\": \"final_observation\"}", true);
-    vector_worlds("{\"mode\": \"DISABLED\"}", true);
+    vector_worlds("{\"mode\": \"DISABLED\"}", false);
+}
+
+/* World 0 goes on; the step that starts its second episode takes what is legal at the start, where
+ * at the end of the first everything was. */
+static void starts_of_vector_environments_are_legal(void **state)
+{
+    static const char *const options[] = {
+        "{\"mode\": \"NEXT_STEP\", \"masked\": \"info\"}",
+        "{\"mode\": \"SAME_STEP\", \"masked\": \"info\"}",
+        "{\"mode\": \"DISABLED\", \"masked\": \"info\"}",
+        "{\"mode\": \"NEXT_STEP\", \"masked\": \"observation\"}",
+        "{\"mode\": \"SAME_STEP\", \"masked\": \"observation\"}",
+        "{\"mode\": \"DISABLED\", \"masked\": \"observation\"}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const float on = strstr(options[i], "SAME") ? 1 : 0; /* it has gone on already */
+        open_world("games:corridors", options[i], 1, 1);
+        assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), "\0\1", 2);
+        for (int t = 1; t <= 5; t++) {
+            batch.actions[0][0] = 1;
+            step(0);
+            ROW(0, 0,
+                t < 4    ? 0
+                : t == 4 ? RM_ENV_TERMINATED
+                         : RM_ENV_FIRST,
+                t < 4    ? -0.5f
+                : t == 4 ? 1.0f
+                         : 0.0f,
+                t <= 4 ? (float)t : on, t <= 4 ? (float)t : on);
+        }
+        assert_memory_equal(rm_test_batch_mask(&batch, 0, 0), on > 0 ? "\1\1" : "\0\1", 2);
+        rm_test_batch_close(&batch);
+    }
 }
 
 /* --- PettingZoo ------------------------------------------------------------------------------- */
@@ -571,6 +605,7 @@ int main(void)
         cmocka_unit_test(figures_are_numbers_of_the_last_info),
         cmocka_unit_test(worlds_show_themselves),
         cmocka_unit_test(vector_environments_are_several_worlds),
+        cmocka_unit_test(starts_of_vector_environments_are_legal),
         cmocka_unit_test(agents_come_and_go),
         cmocka_unit_test(turns_are_phases),
     };

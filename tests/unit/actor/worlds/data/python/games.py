@@ -416,14 +416,26 @@ class AutoresetMode(Enum):
 
 
 class Corridors:
-    """The same corridor several times, as a vector environment, with any way to begin anew."""
+    """The same corridor several times, as a vector environment, with any way to begin anew. `masked`: going back at the start
+    is illegal, by the "info" or the "observation"."""
     single_observation_space, single_action_space = Corridor.observation_space, Corridor.action_space
 
-    def __init__(self, mode, num_envs=2, final="final_obs"):
-        self.num_envs, self.mode, self.final = num_envs, mode, final
+    def __init__(self, mode, num_envs=2, final="final_obs", masked=None):
+        self.num_envs, self.mode, self.final, self.masked = num_envs, mode, final, masked
         self.metadata = {} if mode == "NONE" else {"autoreset_mode": AutoresetMode[mode]}
         self.envs = [Corridor() for _ in range(num_envs)]
         self.over = np.zeros(num_envs, bool)
+        if masked == "observation":
+            self.single_observation_space = Dict(observation=Corridor.observation_space, action_mask=Box(0, 1, (2,), np.int8))
+
+    def mask(self, env):
+        return np.array([env.place > 0, True], np.int8)
+
+    def seen(self, obs, infos):
+        masks = np.array([self.mask(env) for env in self.envs])
+        if self.masked == "observation":
+            return {"observation": np.array(obs), "action_mask": masks}, infos
+        return np.array(obs), {**infos, "action_mask": masks} if self.masked else infos
 
     def reset(self, seed=None, options=None):
         mask = options.pop("reset_mask") if options else np.ones(self.num_envs, bool)
@@ -432,7 +444,7 @@ class Corridors:
             if mask[i]:
                 env.reset(seed[i])
         self.over[mask] = False
-        return np.array([env.show() for env in self.envs]), {}
+        return self.seen([env.show() for env in self.envs], {})
 
     def step(self, actions):
         results, infos, finals = [], {}, np.full(self.num_envs, None, object)
@@ -442,10 +454,11 @@ class Corridors:
                 self.over[i] = False
                 continue
             assert not self.over[i], "stepped on after its end"
+            assert actions[i] or env.place > 0 or not self.masked, "illegal"
             obs, reward, terminated, truncated, _ = env.step(actions[i])
             obs, ended = obs.copy(), terminated or truncated
             if ended and self.mode == "SAME_STEP":
-                finals[i] = obs
+                finals[i] = {"observation": obs, "action_mask": self.mask(env)} if self.masked == "observation" else obs
                 obs = env.reset(env.seed + 1)[0].copy()
             elif ended:
                 self.over[i] = True
@@ -453,7 +466,8 @@ class Corridors:
         if any(final is not None for final in finals):
             infos = {self.final: finals, "_" + self.final: np.array([final is not None for final in finals])}
         obs, rewards, terminated, truncated = zip(*results)
-        return np.array(obs), np.array(rewards), np.array(terminated), np.array(truncated), infos
+        obs, infos = self.seen(obs, infos)
+        return obs, np.array(rewards), np.array(terminated), np.array(truncated), infos
 
 
 corridors = Corridors

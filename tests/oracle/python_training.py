@@ -127,7 +127,8 @@ def train(ringctl, folder, world, options, seconds):
     said = log.read()
     log.close()
     assert run.returncode == 0 and (latest / "summary.json").exists(), f"exit code {run.returncode}: {said.strip()[-600:]}"
-    return json.loads((latest / "summary.json").read_text(encoding="utf-8")), metrics_of(latest), agent, settings["algorithm"]["name"]
+    summary = json.loads((latest / "summary.json").read_text(encoding="utf-8"))
+    return summary, metrics_of(latest), agent, settings["algorithm"]["name"]
 
 
 def metrics_of(folder):

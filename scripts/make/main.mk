@@ -40,10 +40,11 @@ asan ubsan tsan: deps-test
 # host from is valgrind's to say here.
 # Without the programs that need that; with fewer repetitions (tests/support/effort.h). Without those, too, whose subject
 # valgrind does not have: filters of system calls, descriptors of processes, the heap of the C library, and long double
-# with more bits than double.
+# with more bits than double. Without the search for leaks at the end, which goes through all addresses of the emulated
+# device and takes longer than most tests: AddressSanitizer's runs find leaks.
 VALGRIND_WITHOUT := cuda/test_emulation_streams unit/actor/worlds/test_sandbox unit/daemon/test_child \
                     unit/daemon/test_heap unit/actor/worlds/test_world_trig
-VALGRIND := valgrind --quiet --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
+VALGRIND := valgrind --quiet --leak-check=no --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
 VALGRIND_ONLY := $(or $(ONLY),unit/% memory/% cuda/%)
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \
                  $(filter $(VALGRIND_ONLY:%=$(BUILD)/tests/%),$(TEST_BINARIES)))

@@ -1,5 +1,6 @@
 /* switch: contexts of threads, each on its own stack. The stacks are announced to AddressSanitizer
- * and valgrind; ThreadSanitizer sees nothing that runs on one (scripts/make/cuda.mk). */
+ * and at a distance that valgrind takes for another stack; ThreadSanitizer sees nothing that runs
+ * on one (scripts/make/cuda.mk). */
 #ifndef RM_TESTS_CUDA_EMULATION_SWITCH_H
 #define RM_TESTS_CUDA_EMULATION_SWITCH_H
 

@@ -59,7 +59,7 @@ load_world(Path, Options, Limit, M, Host, Spec) :-
         new_module(Name, M),
         forall(member(Key-Value, Options), assertz(given(M, Key, Value))),
         guard(M),
-        catch(load(Path, M, Limit), E, (drop(M), throw(E))),
+        catch(load(Path, M, Limit), E, (drop(M), refused(Path, E))),
         assertz(instance(Path, Options, M))
     ),
     spec(Path, M, Limit, Spec),
@@ -166,6 +166,10 @@ limited(Goal) :-
         refuse(File, Line, 'the directive takes more than ~D inferences, 100 times world.options.max_inferences', [Limit])
     ;   true
     ).
+
+/* Whatever is wrong while a world is loaded has its file. */
+refused(_, refused(Text)) :- throw(refused(Text)).
+refused(Path, E) :- text_of(E, Text), refuse(Path, 1, '~w', [Text]).
 
 /* What is said of errors while a world is loaded. A term that is refused says itself why. */
 user:message_hook(Term, Kind, Lines) :-

@@ -286,6 +286,17 @@ static void drop(struct world *world)
 
 /* --- what went wrong ------------------------------------------------------------------------- */
 
+/* Where the predicate begins: the line of its first clause, else 1. */
+static int64_t line_of(const char *module, const char *name, size_t length, int arity)
+{
+    int64_t line = 1;
+    const term_t at = PL_new_term_refs(4);
+    if (PL_put_atom_chars(at, module) && PL_put_atom_nchars(at + 1, length, name) &&
+        PL_put_int64(at + 2, arity) && call(PL_predicate("at_line", 4, "ringmaster"), at, NULL, 0))
+        (void)!PL_get_int64(at + 3, &line);
+    return line;
+}
+
 /* Why the goal `again` (begin(Rand) or turn(State, Action)) went wrong, with file and line. */
 static void find_why(struct rm_env *env, term_t again, char *text, size_t size)
 {
@@ -301,14 +312,10 @@ static void find_why(struct rm_env *env, term_t again, char *text, size_t size)
     } else if (env->why[0]) {
         /* "step/4: ...": the line is the predicate's. */
         const char *slash = strchr(env->why, '/');
-        int64_t line = 1;
-        const term_t at = PL_new_term_refs(4);
-        if (slash && PL_put_atom_chars(at, env->module) &&
-            PL_put_atom_nchars(at + 1, (size_t)(slash - env->why), env->why) &&
-            PL_put_int64(at + 2, atoi(slash + 1)) &&
-            call(PL_predicate("at_line", 4, "ringmaster"), at, NULL, 0))
-            (void)!PL_get_int64(at + 3, &line);
-        snprintf(text, size, "%s:%" PRId64 ": %s", env->file, line, env->why);
+        snprintf(text, size, "%s:%" PRId64 ": %s", env->file,
+                 slash ? line_of(env->module, env->why, (size_t)(slash - env->why), atoi(slash + 1))
+                       : 1,
+                 env->why);
     } else {
         snprintf(text, size,
                  "%s: a goal failed, but succeeded when it was repeated: it depends on more than "
@@ -691,7 +698,8 @@ static bool take_spec(struct rm_env *env, term_t spec, char *error, size_t size)
         PL_skip_list(list, tail, &count) != PL_LIST)
         return false;
     if (count > RM_ENV_MAX_OBSERVATIONS) {
-        snprintf(error, size, "%s: env_spec/1 has %zu obs, must be at most %d", env->file, count,
+        snprintf(error, size, "%s:%" PRId64 ": env_spec/1 has %zu obs, must be at most %d",
+                 env->file, line_of(env->module, "env_spec", strlen("env_spec"), 1), count,
                  RM_ENV_MAX_OBSERVATIONS);
         return false;
     }
@@ -701,8 +709,9 @@ static bool take_spec(struct rm_env *env, term_t spec, char *error, size_t size)
         return false;
     for (uint32_t o = 0; o < count; o++)
         if (!PL_get_list(list, head, list) || !take_obs(env, o, head)) {
-            snprintf(error, size, "%s: env_spec/1: obs %u has a shape of more than 2^24 numbers",
-                     env->file, o + 1);
+            snprintf(error, size,
+                     "%s:%" PRId64 ": env_spec/1: obs %u has a shape of more than 2^24 numbers",
+                     env->file, line_of(env->module, "env_spec", strlen("env_spec"), 1), o + 1);
             return false;
         }
     env->agent.actions = (uint32_t)actions;
@@ -771,9 +780,11 @@ static bool load(struct rm_env *env, const struct rm_env_config *config, char *e
             !find_own(config->options[i].key))
             rc = put_option(one, &config->options[i]) && PL_cons_list(a + 1, one, a + 1);
     rc = rc && PL_put_int64(a + 2, (int64_t)env->max_inferences);
-    if (!rc || !call(prolog.load, a, error, size) || !take_spec(env, a + 5, error, size))
+    if (!rc || !call(prolog.load, a, error, size))
         return false;
     text_of(a + 3, env->module, sizeof env->module);
+    if (!take_spec(env, a + 5, error, size))
+        return false;
     text_of(a + 4, host, sizeof host);
     /* toy#2 is the module toy once more, with other options. */
     snprintf(env->name, sizeof env->name, "%.*s", (int)strcspn(env->module, "#"), env->module);

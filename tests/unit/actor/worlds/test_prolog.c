@@ -197,6 +197,10 @@ static void test_refusals(void **unused)
             ":- module(type, [" EXPORTS "]).\nenv_spec([actions(2), max_steps(5), "
             "obs(n,double,[1])]).\n" RULES,
             NULL, ":2: env_spec/1 has obs(n,double,[1]); it may have");
+    refuses("large",
+            ":- module(large, [" EXPORTS "]).\n\n\nenv_spec([actions(2), max_steps(5), "
+            "obs(n,int32,[5000,5000])]).\n" RULES,
+            NULL, ":4: env_spec/1: obs 1 has a shape of more than 2^24 numbers");
     refuses("option", ":- module(option_, [" EXPORTS "]).\n:- world_option(size, 4).\n" SPEC RULES,
             "{\"siz\": 5}", ":1: takes no option siz: it takes size");
     refuses("none", ":- module(none, [" EXPORTS "]).\n" SPEC RULES, "{\"size\": 5}",

@@ -24,6 +24,7 @@ struct rm_attention {
                                 * packed history */
     uint32_t first;            /* forward, on the CPU: rows of every sample before this one get no
                                 * result, and need no query */
+    bool queries_alone;        /* on the CPU: only queries get a result, and have a gradient of o */
     struct rm_dropout dropout; /* of weights */
     uint32_t before;           /* for dropout: samples of the batch before these */
 };

@@ -358,7 +358,8 @@ void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
 {
     _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS], vt[RM_ATTENTION_WIDTH_MAX * KEYS];
     const uint32_t context = rm_attention_context(h->rows, h->queries);
-    for (uint32_t r = 0; r < h->rows; r++)
+    clear_rows(h->d_q, h->first, h->width, h->stride);
+    for (uint32_t r = h->first; r < h->rows; r++)
         h->log_sum[(size_t)r * h->log_stride + 1] =
             dot(h->made + (size_t)r * h->o_stride, h->d_o + (size_t)r * h->o_stride, h->width);
     for (uint32_t r = context; r < h->rows; r++)
@@ -371,7 +372,7 @@ void RM_ISA_NAME(attention_dx)(const struct rm_attention_head *h)
         transpose(h->v + here, keys, filled(keys), h->width, h->stride, vt);
         clear_rows(h->d_k + here, keys, h->width, h->stride);
         clear_rows(h->d_v + here, keys, h->width, h->stride);
-        attend_back(h, &b, h->causal ? first : 0, context, first == 0);
+        attend_back(h, &b, h->causal && first > h->first ? first : h->first, context, first == 0);
         attend_back(h, &b, context, h->rows, false);
     }
 }

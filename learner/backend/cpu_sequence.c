@@ -137,7 +137,7 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
         .scale = 1.0f / sqrtf((float)width),
         .causal = a->causal,
         .queries = a->queries,
-        .first = a->first,
+        .first = a->queries_alone ? rm_attention_context(to - from, a->queries) : a->first,
         .sample = sample + a->before,
         .head = head,
         .dropout = &a->dropout,

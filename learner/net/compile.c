@@ -436,7 +436,8 @@ static int check_history(struct rm_compiler *c)
         return 0;
     const bool first = c->net->config.layer_count && !c->net->config.input_count &&
                        c->net->config.layers[0].type == RM_LAYER_HISTORY;
-    if (!first || !c->place.form.queries)
+    const struct rm_row_form *form = &c->place.form;
+    if (!first || (!form->queries && form->tokens != shape->history.queries))
         return rm_fail(c->error, -EINVAL,
                        "network.layers: the input is packed histories; the first layer must be a "
                        "history, and no layer may put its tokens together");

@@ -306,8 +306,8 @@ struct rm_step_ops {
     /* Initialises parameters that no product has. */
     void (*init)(const struct rm_net *net, const struct rm_step *s, float *params,
                  struct rm_rng *rng);
-    /* Returns the operations for the rows of one state (and quantile), without those of products.
-     */
+    /* Returns the operations for the rows of one state (and quantile), without those of products;
+     * less those of rows that products leave out. */
     double (*flops)(const struct rm_step *s);
 };
 

@@ -249,6 +249,16 @@ static void residual(struct reference_walk *w, const struct rm_layer_config *c, 
         w->rows.v[i] += then->v[i];
 }
 
+/* Whether the last attention is before layer `layer`. */
+static bool behind_attention(const struct rm_network_config *c, uint32_t layer)
+{
+    uint32_t last = c->layer_count;
+    for (uint32_t i = 0; i < c->layer_count; i++)
+        if (c->layers[i].type == RM_LAYER_ATTENTION)
+            last = i;
+    return last < layer;
+}
+
 static void dropout(struct reference_walk *w, const struct rm_layer_config *c, const char *name)
 {
     const uint32_t number =
@@ -256,10 +266,14 @@ static void dropout(struct reference_walk *w, const struct rm_layer_config *c, c
     const struct rm_dropout d = rm_dropout_of(w->input->dropout_seed, RM_STREAM_DROPOUT, number,
                                               w->input->dropout_update, c->rate);
     const bool history = w->shape->history.queries > 0;
+    const bool last = history && behind_attention(w->config, w->layer);
     const size_t n = w->rows.count * w->rows.width, state = w->rows.width * w->tokens;
+    const size_t asked = w->rows.width * w->shape->history.queries;
     for (size_t i = 0, at = 0; i < n && w->input->dropout_update; i++) {
         if (history && i % state == 0)
             at = i; /* a history's draws are those of its rows without padding */
+        if (last && i % state == state - asked)
+            at = i / state * asked; /* or of its queries */
         const size_t draw = history ? at : i;
         at += !history || w->valid[i / w->rows.width];
         w->rows.v[i] *=

@@ -8,7 +8,14 @@
 #include <string.h>
 
 enum product { QKV_PRODUCT, OUT_PRODUCT };
-enum kept { QKV, O, STATS, D_QKV, D_O, KEPT };
+enum kept { QKV, O, STATS, D_QKV, D_O, ASKED_O, D_ASKED_O, KEPT };
+
+/* Behind the last attention of a history all rows go their own ways, to a head that reads only the
+ * queries. So only queries go on from there: other rows have keys and values, and no result. */
+static bool asks(const struct rm_step *s)
+{
+    return s->in.queries && !s->out.queries;
+}
 
 int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *layer)
 {
@@ -24,7 +31,11 @@ int rm_compile_attention(struct rm_compiler *c, const struct rm_layer_config *la
                                  units / layer->heads, RM_ATTENTION_WIDTH_MAX);
     if (form.queries && !layer->causal)
         return rm_compile_refuse(c, "over a history it must be causal");
-    struct rm_step *s = rm_compile_step(c, RM_STEP_ATTENTION, rm_vector_form(form, form.features));
+    const uint32_t behind = c->layer + 1;
+    const bool last = !rm_compile_looks_across(c->layers + behind, c->layer_count - behind);
+    struct rm_step *s = rm_compile_step(
+        c, RM_STEP_ATTENTION,
+        rm_vector_form(form.queries && last ? rm_queries_form(form) : form, form.features));
     rm_compile_product(c, s, "qkv.", form.features, 3 * units, false);
     rm_compile_product(c, s, "out.", units, form.features, false);
     return 0;
@@ -38,11 +49,14 @@ static uint32_t units_of(const struct rm_step *s)
 static bool buffers(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b)
 {
     size_t rows = rm_workspace_rows_held(w, s, &s->in), units = units_of(s);
+    size_t asked = rm_workspace_rows_held(w, s, &s->out);
     return rm_workspace_want(w, true, &b->kept[QKV], rows * 3 * units) &&
            rm_workspace_want(w, true, &b->kept[O], rows * units) &&
            rm_workspace_want(w, true, &b->kept[STATS], rows * 2 * s->layer.heads) &&
            rm_workspace_want(w, w->training, &b->kept[D_QKV], rows * 3 * units) &&
-           rm_workspace_want(w, w->training, &b->kept[D_O], rows * units);
+           rm_workspace_want(w, w->training, &b->kept[D_O], rows * units) &&
+           rm_workspace_want(w, asks(s), &b->kept[ASKED_O], asked * units) &&
+           rm_workspace_want(w, asks(s) && w->training, &b->kept[D_ASKED_O], asked * units);
 }
 
 static struct rm_dropout dropout_of(const struct rm_pass *p, const struct rm_step *s)
@@ -63,6 +77,7 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .causal = s->layer.causal,
                                  .rows = (uint32_t)rm_rows_of(p, &s->in),
                                  .queries = s->in.queries,
+                                 .queries_alone = asks(s),
                                  .dropout = dropout_of(p, s),
                                  .before = p->first + p->input->rows_before};
 }
@@ -101,8 +116,13 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
         attend_cached(p, s, &a, qkv, o);
     else
         p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
-    rm_net_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o, n, RM_ACT_NONE,
-                           rows->y);
+    if (asks(s)) {
+        float *asked = b->kept[ASKED_O] + rm_kept_at(p, &s->out) * a.units;
+        rm_queries_pick(p, s, o, a.units, asked);
+        o = asked;
+    }
+    rm_net_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o,
+                           rm_rows_of(p, &s->out), RM_ACT_NONE, rows->y);
 }
 
 static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
@@ -110,22 +130,31 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, const str
     struct rm_step_buffers *b = rows->own;
     const struct rm_attention a = attention_of(p, s);
     size_t n = rm_rows_of(p, &s->in);
-    rm_net_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], b->kept[O],
-                            rows->dy, n, b->kept[D_O]);
+    const bool some = asks(s);
+    rm_net_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT],
+                            b->kept[some ? ASKED_O : O], rows->dy, rm_rows_of(p, &s->out),
+                            b->kept[some ? D_ASKED_O : D_O]);
+    if (some)
+        rm_queries_put(p, s, b->kept[D_ASKED_O], a.units, b->kept[D_O]);
     p->ops->attention_dx(p->b, &a, b->kept[QKV], b->kept[O], b->kept[STATS], b->kept[D_O],
                          b->kept[D_QKV]);
     rm_net_product_backward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x,
                             b->kept[D_QKV], n, rows->dx);
 }
 
-/* Scores and sums of values, with no padding: one for each row that a row sees. */
+/* Scores and sums of values, with no padding: one for each row that a row sees. If only queries go
+ * on, less what products do not do, or need not, for the other rows: queries and results. */
 static double flops(const struct rm_step *s)
 {
     const double tokens = s->in.tokens, queries = s->in.queries, context = tokens - queries;
-    double pairs = tokens * tokens * (s->layer.causal ? 0.5 : 1.0);
+    double pairs = tokens * tokens * (s->layer.causal ? 0.5 : 1.0), less = 0.0;
     if (s->in.queries)
         pairs = context * (context + 1) / 2 + queries * (context - (queries - 1) / 2 + 1);
-    return 4.0 * pairs * units_of(s);
+    if (asks(s)) {
+        pairs -= context * (context + 1) / 2;
+        less = 2.0 * context * units_of(s) * (s->in.features + s->out.features);
+    }
+    return 4.0 * pairs * units_of(s) - less;
 }
 
 /* As torch.nn.MultiheadAttention begins. */

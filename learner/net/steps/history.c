@@ -178,12 +178,16 @@ const struct rm_step_ops rm_history_step = {
 
 /* --- the queries alone ----------------------------------------------------------------------- */
 
+struct rm_row_form rm_queries_form(struct rm_row_form history)
+{
+    history.tokens = history.queries;
+    history.padded = history.queries = 0;
+    return history;
+}
+
 void rm_compile_queries(struct rm_compiler *c)
 {
-    struct rm_row_form out = c->place.form;
-    out.tokens = out.queries;
-    out.padded = out.queries = 0;
-    rm_compile_step(c, RM_STEP_QUERIES, out);
+    rm_compile_step(c, RM_STEP_QUERIES, rm_queries_form(c->place.form));
 }
 
 /* The last rows of a sample: number and first one; fewer than queries only in a damaged sample. */
@@ -195,31 +199,38 @@ static struct rm_span_rows {
     return (struct rm_span_rows){spans[sample + 1] - rows - spans[0], rows, queries - rows};
 }
 
+void rm_queries_pick(const struct rm_pass *p, const struct rm_step *s, const float *x, size_t n,
+                     float *y)
+{
+    const uint32_t *spans = rm_spans_of(p, &s->in), queries = s->in.queries;
+    for (uint32_t i = 0; i < p->states; i++, y += queries * n) {
+        const struct rm_span_rows of = queries_of(spans, i, queries);
+        memset(y, 0, of.missing * n * sizeof *y);
+        memcpy(y + of.missing * n, x + of.from * n, of.rows * n * sizeof *y);
+    }
+}
+
+void rm_queries_put(const struct rm_pass *p, const struct rm_step *s, const float *y, size_t n,
+                    float *x)
+{
+    const uint32_t *spans = rm_spans_of(p, &s->in), queries = s->in.queries;
+    for (uint32_t i = 0; i < p->states; i++, y += queries * n) {
+        const struct rm_span_rows of = queries_of(spans, i, queries);
+        const size_t first = spans[i] - spans[0];
+        memset(x + first * n, 0, (of.from - first) * n * sizeof *x);
+        memcpy(x + of.from * n, y + of.missing * n, of.rows * n * sizeof *x);
+    }
+}
+
 static void pick(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const uint32_t *spans = rm_spans_of(p, &s->in);
-    const size_t n = s->in.features;
-    for (uint32_t i = 0; i < p->states; i++) {
-        const struct rm_span_rows of = queries_of(spans, i, s->out.tokens);
-        float *y = rows->y + (size_t)i * s->out.tokens * n;
-        memset(y, 0, of.missing * n * sizeof *y);
-        memcpy(y + of.missing * n, rows->x + of.from * n, of.rows * n * sizeof *y);
-    }
+    rm_queries_pick(p, s, rows->x, s->in.features, rows->y);
 }
 
 static void pick_back(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const uint32_t *spans = rm_spans_of(p, &s->in);
-    const size_t n = s->in.features;
-    if (!rows->dx)
-        return;
-    for (uint32_t i = 0; i < p->states; i++) {
-        const struct rm_span_rows of = queries_of(spans, i, s->out.tokens);
-        const size_t first = spans[i] - spans[0];
-        const float *dy = rows->dy + ((size_t)i * s->out.tokens + of.missing) * n;
-        memset(rows->dx + first * n, 0, (of.from - first) * n * sizeof *dy);
-        memcpy(rows->dx + of.from * n, dy, of.rows * n * sizeof *dy);
-    }
+    if (rows->dx)
+        rm_queries_put(p, s, rows->dy, s->in.features, rows->dx);
 }
 
 const struct rm_step_ops rm_queries_step = {

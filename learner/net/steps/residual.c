@@ -1,13 +1,25 @@
 /* Adds the input of the preceding layers (He et al., 2016). */
 #include "learner/net/steps/steps.h"
 
+static struct rm_net_place queries_of(struct rm_compiler *c, struct rm_net_place history)
+{
+    const struct rm_net_place now = c->place;
+    c->place = history;
+    rm_compile_queries(c);
+    history = c->place;
+    c->place = now;
+    return history;
+}
+
 int rm_compile_residual(struct rm_compiler *c, const struct rm_layer_config *layer)
 {
     if (layer->span == 0 || layer->span > c->layer)
         return rm_compile_refuse(c, "cannot bridge %u layers; before it there are %u", layer->span,
                                  c->layer);
-    const struct rm_net_place from = c->before[c->layer - layer->span];
+    struct rm_net_place from = c->before[c->layer - layer->span];
     const struct rm_row_form *now = &c->place.form, *then = &from.form;
+    if (then->queries && !now->queries && now->tokens == then->queries)
+        from = queries_of(c, from); /* over a history's last attention */
     if (c->codes && c->layer == layer->span && c->layers[0].type == RM_LAYER_EMBEDDING)
         return rm_compile_refuse(
             c, "cannot bridge an embedding: its input is codes, to which nothing can be added");

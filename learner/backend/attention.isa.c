@@ -17,6 +17,7 @@
 #else
 #define TILE_ROWS 4u
 #endif
+#define TILE_ROWS_MOST (2 * TILE_ROWS) /* of one vector, which leaves registers for more sums */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -25,7 +26,7 @@ INLINE void tile(const float *a, size_t row, size_t step, const float *b, size_t
                  const uint32_t rows, uint32_t inner, const uint32_t vectors, float *c, size_t ldc,
                  bool add)
 {
-    vec sum[TILE_ROWS][2];
+    vec sum[TILE_ROWS_MOST][2];
     for (uint32_t r = 0; r < rows; r++)
         for (uint32_t v = 0; v < vectors; v++)
             sum[r][v] = add ? vec_load(c + r * ldc + v * VEC_FLOATS) : vec_zero();
@@ -49,6 +50,8 @@ INLINE void tiles_of(const float *a, size_t row, size_t step, const float *b, si
                      bool add)
 {
     uint32_t r = 0;
+    for (; vectors == 1 && r + 2 * TILE_ROWS <= rows; r += 2 * TILE_ROWS)
+        tile(a + r * row, row, step, b, ldb, 2 * TILE_ROWS, inner, vectors, c + r * ldc, ldc, add);
     for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
         tile(a + r * row, row, step, b, ldb, TILE_ROWS, inner, vectors, c + r * ldc, ldc, add);
     for (; r + 2 <= rows; r += 2)
@@ -133,20 +136,22 @@ static uint32_t filled(uint32_t keys)
     return (keys + RM_LANES - 1) / RM_LANES * RM_LANES;
 }
 
-/* Both are trees over sixteen lanes, the same on all levels. */
+/* n is a multiple of sixteen. */
 static float maximum(const float *x, uint32_t n, float start)
 {
-    float m[RM_LANES];
-    for (uint32_t i = 0; i < RM_LANES; i++)
-        m[i] = x[i] > start ? x[i] : start;
-    for (uint32_t at = RM_LANES; at < n; at += RM_LANES)
-        for (uint32_t i = 0; i < RM_LANES; i++)
-            m[i] = m[i] > x[at + i] ? m[i] : x[at + i];
-#pragma GCC unroll 4
-    for (uint32_t half = RM_LANES / 2; half > 0; half /= 2)
-        for (uint32_t i = 0; i < half; i++)
-            m[i] = m[i] > m[i + half] ? m[i] : m[i + half];
-    return m[0];
+    vec most = vec_all(start);
+    for (uint32_t at = 0; at < n; at += VEC_FLOATS)
+        most = vec_max(most, vec_load(x + at));
+    return vec_most(most);
+}
+
+/* A tree over sixteen lanes, the same on all levels. */
+INLINE float tree(vec sum[RM_LANES / VEC_FLOATS])
+{
+    for (uint32_t half = RM_LANES / VEC_FLOATS / 2; half > 0; half /= 2)
+        for (uint32_t v = 0; v < half; v++)
+            sum[v] = vec_add(sum[v], sum[v + half]);
+    return vec_sum(sum[0]);
 }
 
 static float total(const float *x, uint32_t n)
@@ -157,10 +162,7 @@ static float total(const float *x, uint32_t n)
     for (uint32_t at = RM_LANES; at < n; at += RM_LANES)
         for (uint32_t v = 0; v < RM_LANES / VEC_FLOATS; v++)
             sum[v] = vec_add(sum[v], vec_load(x + at + v * VEC_FLOATS));
-    for (uint32_t half = RM_LANES / VEC_FLOATS / 2; half > 0; half /= 2)
-        for (uint32_t v = 0; v < half; v++)
-            sum[v] = vec_add(sum[v], sum[v + half]);
-    return vec_sum(sum[0]);
+    return tree(sum);
 }
 
 /* Turns one query's scores into weights against its running maximum, and scales its earlier sums
@@ -170,10 +172,10 @@ static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool
 {
     for (uint32_t j = 0; j < n; j++)
         scores[j] = j < visible ? scale * scores[j] : -INFINITY;
-    float most = maximum(scores, n, first ? -INFINITY : state[0]);
+    const float most = maximum(scores, n, first ? -INFINITY : state[0]);
     for (uint32_t j = 0; j < n; j++)
         scores[j] = exp_of(scores[j] - most);
-    float sum = total(scores, n), kept = first ? 0.0f : exp_of(state[0] - most);
+    const float sum = total(scores, n), kept = first ? 0.0f : exp_of(state[0] - most);
     state[1] = first ? sum : RM_FMA(state[1], kept, sum);
     state[0] = most;
     if (!first)
@@ -182,8 +184,8 @@ static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool
 }
 
 /* Drops some of a query's weights for rows from `first` on. */
-static void drop(const struct rm_attention_head *h, uint32_t query, uint32_t first, float *scores,
-                 uint32_t n)
+static void drop(const struct rm_attention_head *h, uint32_t query, uint32_t first, uint32_t n,
+                 float *scores)
 {
     const struct rm_dropout *d = h->dropout;
     const uint32_t key = rm_attention_row_key(d, h->sample, h->head, query), below = d->below;
@@ -201,14 +203,17 @@ static float kept_alone(const struct rm_attention_head *h, uint32_t query)
     return rm_dropout_kept(key, query, d->below, d->scale);
 }
 
-static float dot(const float *x, const float *y, uint32_t n)
+INLINE float dot(const float *x, const float *y, uint32_t n)
 {
-    _Alignas(64) float lanes[RM_LANES] = {0};
+    vec lanes[RM_LANES / VEC_FLOATS];
     uint32_t at = 0;
+    for (uint32_t v = 0; v < RM_LANES / VEC_FLOATS; v++)
+        lanes[v] = vec_zero();
     for (; at + RM_LANES <= n; at += RM_LANES)
-        for (uint32_t i = 0; i < RM_LANES; i++)
-            lanes[i] = RM_FMA(x[at + i], y[at + i], lanes[i]);
-    float sum = at ? total(lanes, RM_LANES) : 0.0f;
+        for (uint32_t v = 0; v < RM_LANES / VEC_FLOATS; v++)
+            lanes[v] = vec_fma(vec_load(x + at + v * VEC_FLOATS), vec_load(y + at + v * VEC_FLOATS),
+                               lanes[v]);
+    float sum = at ? tree(lanes) : 0.0f;
     for (; at < n; at++)
         sum = RM_FMA(x[at], y[at], sum);
     return sum;
@@ -219,12 +224,14 @@ static void begin_with_itself(const struct rm_attention_head *h, uint32_t query)
 {
     const size_t at = (size_t)query * h->stride;
     float *state = h->log_sum + (size_t)query * h->log_stride;
-    float *o = h->o + (size_t)query * h->o_stride;
+    float *restrict o = h->o + (size_t)query * h->o_stride;
+    const float *restrict v = h->v + at;
     const float kept = kept_alone(h, query);
-    state[0] = h->scale * dot(h->q + at, h->k + at, h->width);
+    const uint32_t width = h->width;
+    state[0] = h->scale * dot(h->q + at, h->k + at, width);
     state[1] = 1.0f;
-    for (uint32_t i = 0; i < h->width; i++)
-        o[i] = kept * h->v[at + i];
+    for (uint32_t i = 0; i < width; i++)
+        o[i] = kept * v[i];
 }
 
 /* A block of transposed keys, and what queries [from, to) take from it. */
@@ -251,7 +258,7 @@ static void attend(const struct rm_attention_head *h, const struct block *b, uin
                   h->log_sum + (size_t)(at + r) * h->log_stride, o + r * (size_t)h->o_stride,
                   width);
             if (h->dropout->below)
-                drop(h, at + r, b->first, scores + r * KEYS, n);
+                drop(h, at + r, b->first, n, scores + r * KEYS);
         }
         product(scores, KEYS, 1, h->v + (size_t)b->first * h->stride, h->stride, queries, keys,
                 width, o, h->o_stride, !begins);
@@ -279,7 +286,8 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
     for (uint32_t r = h->first; r < h->rows; r++) {
         float *state = h->log_sum + (size_t)r * h->log_stride;
         float *o = h->o + (size_t)r * h->o_stride, share = 1.0f / state[1];
-        for (uint32_t i = 0; i < h->width; i++)
+        const uint32_t width = h->width;
+        for (uint32_t i = 0; i < width; i++)
             o[i] *= share;
         state[0] += rm_log_of(state[1]);
     }
@@ -298,19 +306,39 @@ static void weigh_again(float *scores, float *d, uint32_t n, uint32_t visible, f
     }
 }
 
+/* The same with dropout, for rows from `first` on. */
+static void weigh_dropped(const struct rm_attention_head *h, uint32_t query, uint32_t first,
+                          float *scores, float *d, uint32_t n, uint32_t visible)
+{
+    const float *state = h->log_sum + (size_t)query * h->log_stride;
+    const uint32_t key = rm_attention_row_key(h->dropout, h->sample, h->head, query);
+    const uint32_t below = h->dropout->below;
+    const float scale = h->scale, log_sum = state[0], delta = state[1], more = h->dropout->scale;
+    for (uint32_t j = 0; j < n; j++) {
+        const float kept = rm_dropout_kept(key, first + j, below, more);
+        float p = exp_of(RM_FMA(scale, scores[j], -log_sum));
+        p = j < visible ? p : 0.0f;
+        d[j] = p * (kept * d[j] - delta) * scale;
+        scores[j] = p * kept;
+    }
+}
+
 /* d_q, d_k and d_v of a query by itself. */
 static void begin_back(const struct rm_attention_head *h, uint32_t query)
 {
     const size_t at = (size_t)query * h->stride;
-    const float *q = h->q + at, *k = h->k + at, *d_o = h->d_o + (size_t)query * h->o_stride;
+    const float *restrict q = h->q + at, *restrict k = h->k + at;
+    const float *restrict d_o = h->d_o + (size_t)query * h->o_stride;
+    float *restrict d_q = h->d_q + at, *restrict d_k = h->d_k + at, *restrict d_v = h->d_v + at;
     const float *state = h->log_sum + (size_t)query * h->log_stride;
-    const float kept = kept_alone(h, query), score = dot(q, k, h->width);
+    const uint32_t width = h->width;
+    const float kept = kept_alone(h, query), score = dot(q, k, width);
     const float p = exp_of(RM_FMA(h->scale, score, -state[0]));
-    const float d = p * (kept * dot(d_o, h->v + at, h->width) - state[1]) * h->scale;
-    for (uint32_t i = 0; i < h->width; i++) {
-        h->d_q[at + i] = d * k[i];
-        h->d_k[at + i] = d * q[i];
-        h->d_v[at + i] = p * kept * d_o[i];
+    const float d = p * (kept * dot(d_o, h->v + at, width) - state[1]) * h->scale;
+    for (uint32_t i = 0; i < width; i++) {
+        d_q[i] = d * k[i];
+        d_k[i] = d * q[i];
+        d_v[i] = p * kept * d_o[i];
     }
 }
 
@@ -332,12 +360,12 @@ static void attend_back(const struct rm_attention_head *h, const struct block *b
         product(d_o, h->o_stride, 1, b->vt, KEYS, queries, width, n, d, KEYS, false);
         for (uint32_t r = 0; r < queries; r++) {
             const float *state = h->log_sum + (size_t)(at + r) * h->log_stride;
+            const uint32_t visible = seen(h, at + r, b->first, keys);
             if (h->dropout->below)
-                drop(h, at + r, b->first, d + r * KEYS, n);
-            weigh_again(scores + r * KEYS, d + r * KEYS, n, seen(h, at + r, b->first, keys),
-                        h->scale, state[0], state[1]);
-            if (h->dropout->below)
-                drop(h, at + r, b->first, scores + r * KEYS, n);
+                weigh_dropped(h, at + r, b->first, scores + r * KEYS, d + r * KEYS, n, visible);
+            else
+                weigh_again(scores + r * KEYS, d + r * KEYS, n, visible, h->scale, state[0],
+                            state[1]);
         }
         product(scores, 1, KEYS, d_o, h->o_stride, keys, queries, width, h->d_v + here, h->stride,
                 true);

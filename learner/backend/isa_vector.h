@@ -46,6 +46,12 @@ static inline float vec_sum(vec v)
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
 }
 
+static inline __m128 vec_four_most(vec v)
+{
+    __m256 h = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    return _mm_max_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+}
+
 #elif defined(__AVX2__)
 
 #define VEC_FLOATS                  8
@@ -80,6 +86,11 @@ static inline float vec_sum(vec v)
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     q = _mm_add_ps(q, _mm_movehl_ps(q, q));
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+
+static inline __m128 vec_four_most(vec v)
+{
+    return _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 }
 
 #else
@@ -129,6 +140,19 @@ static inline float vec_sum(vec v)
     return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
 }
 
+static inline __m128 vec_four_most(vec v)
+{
+    return v;
+}
+
 #endif
+
+/* The largest number; any, if one is no number. */
+static inline float vec_most(vec v)
+{
+    __m128 q = vec_four_most(v);
+    q = _mm_max_ps(q, _mm_movehl_ps(q, q));
+    return _mm_cvtss_f32(_mm_max_ss(q, _mm_movehdup_ps(q)));
+}
 
 #endif

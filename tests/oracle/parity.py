@@ -241,9 +241,16 @@ class Net:
             self.image = y.shape[1:]
             return y.flatten(1)
         if kind == "dropout":
-            u = self.dropout[f"dropout.{number}"][: x.numel()].reshape(x.shape)
-            if self.about["queries"]:  # draws of the rows that are no padding
-                u = u.gather(1, self.ranks()[0][..., None].expand_as(u))
+            u, queries = self.dropout[f"dropout.{number}"], self.about["queries"]
+            if queries:  # draws of the rows that are no padding; behind the last attention, of the queries
+                rank, rows = self.ranks()
+                places = x.shape[1]
+                if number > max(i for i, l in enumerate(self.about["layers"]) if l["type"] == "attention"):
+                    rank, places = (rank - (rows - queries)[:, None]).clamp(min=0), queries
+                u = u[: len(x) * places * x.shape[2]].reshape(len(x), places, -1)
+                u = u.gather(1, rank[..., None].expand(x.shape))
+            else:
+                u = u[: x.numel()].reshape(x.shape)
             return x * (u > 0).to(x.dtype) / (1 - layer["rate"])
         if kind == "attention":
             return self.attention(x, name, layer, number)

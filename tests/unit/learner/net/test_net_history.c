@@ -326,6 +326,24 @@ static void too_few_rows(void **state)
     free(x);
 }
 
+/* Operations of a region of 242 rows, 80 of them queries, of which those that are no queries have
+ * only keys and values in the last block. */
+static void counted_operations(void **state)
+{
+    (void)state;
+    struct rm_net *net = compile(CONTEXT, REGION);
+    const double rows = CONTEXT + REGION, blocks = 3, width = 64;
+    const double block = 2 * width * (3 * width + width + 2 * 4 * width); /* of a row */
+    const double context = CONTEXT * (CONTEXT + 1.0) / 2, asked = REGION * (83 + 79 / 2.0 + 1);
+    const double last = REGION * block + CONTEXT * 2 * width * 2 * width + 4 * asked * width;
+    const double ends = rows * 2 * FEATURES * width + REGION * 2 * width * OUTPUTS;
+    const double want = blocks * (rows * block + 4 * (context + asked) * width) + last + ends;
+    const double got = rm_net_forward_flops(net, 1, 0);
+    if (!(fabs(got - want) < 1))
+        fail_msg("%.0f operations, expected %.0f", got, want);
+    rm_net_destroy(net);
+}
+
 struct refusal {
     struct rm_network_config config;
     struct rm_net_shape shape;
@@ -377,6 +395,7 @@ int main(void)
         cmocka_unit_test(nothing_leaks),
         cmocka_unit_test(the_same_draws),
         cmocka_unit_test(too_few_rows),
+        cmocka_unit_test(counted_operations),
         cmocka_unit_test(refusals),
     };
     return run_on_levels(tests, sizeof tests / sizeof tests[0]);

@@ -551,9 +551,13 @@ static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
 #define CORRUPTIONS     100
 #define CORRUPTIONS_MAX 100000
 
-/* Of a built-in world it is known before it is made. */
+/* Of a built-in world it is known before it is made. Worlds in Prolog have no figures of their own.
+ */
 static int has_queries(const struct rm_experiment *experiment)
 {
+    if (experiment->world.prolog[0])
+        return rm_ctl_complain(RM_CTL_FAILED,
+                               "worlds in Prolog have no queries to rank; the world 'prover' has");
     for (size_t i = 0; rm_builtin_worlds[i]; i++) {
         const struct rm_env_option_doc *option = rm_builtin_worlds[i]->options;
         if (strcmp(rm_builtin_worlds[i]->name, experiment->world.name) != 0)

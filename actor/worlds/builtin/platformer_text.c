@@ -98,7 +98,12 @@ static int read_once(struct reader *r, char *const *word, bool *said,
 
 static int read_spawn(struct reader *r, char *const *word)
 {
-    return read_once(r, word, &r->spawn, &r->level->spawn);
+    const int rc = read_once(r, word, &r->spawn, &r->level->spawn);
+    const struct rm_platformer_point at = r->level->spawn;
+    if (rc == 0 &&
+        r->level->tile[at.y / RM_PLATFORMER_TILE][at.x / RM_PLATFORMER_TILE] == RM_PLATFORMER_FULL)
+        return fail(r, "spawn is inside of a full tile");
+    return rc;
 }
 
 static int read_opener(struct reader *r, char *const *word)

@@ -184,7 +184,7 @@ static void test_safe_mine(void **unused)
     assert_int_equal(state.mine[0], RM_PLATFORMER_TOGGLING);
     go(RIGHT, 1);
     assert_int_equal(state.mine[0], RM_PLATFORMER_DEADLY);
-    go(RIGHT, 15);
+    go(RIGHT, 15); /* with LEFT at once it would die 54 frames later, with this 77 */
     go(LEFT, 76);
     assert_int_equal(state.ninja.death, RM_PLATFORMER_ALIVE);
     go(LEFT, 1);
@@ -553,6 +553,8 @@ static void test_wrong_texts(void **unused)
         {23, 0, "", "spawn 36 564\nexit 90 90\n", ":26: the level ends without a 'switch'"},
         {23, 0, "", PLACES "exit 200 564\n", ":27: a second 'exit'; a level has one"},
         {23, 0, "", "spawn 36\n", ":24: must be: spawn x y"},
+        {23, 2, "#.........................................", "spawn 36 60\n",
+         ":24: spawn is inside of a full tile"},
         {23, 0, "", "spawn 36.5 90\n", ":24: x is '36.5', must be a whole number of pixels"},
         {23, 0, "", "spawn 36 576\n", ":24: y is '576', must be a whole number of pixels from 24"},
         {23, 0, "", PLACES "mine 90 90 3\n", ":27: the state of a mine is '3', must be 0 deadly"},

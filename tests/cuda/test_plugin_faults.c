@@ -272,6 +272,64 @@ static void too_much_memory_is_refused_with_a_message(void **state)
     end(&l);
 }
 
+/* What refuse() is refused is handled: the next launch does not report it. */
+static void leaves_no_error(struct life *l, const char *fault, void (*refuse)(struct life *l))
+{
+    struct rm_error error = {""};
+    set_fault(fault);
+    refuse(l);
+    set_fault("");
+    l->b->ops->fill(l->b, 1.0f, N, l->y);
+    l->b->ops->download(l->b, l->host, l->y, N);
+    if (l->b->device->failed(l->b, &error))
+        fail_msg("after %s: %s", fault, error.text);
+    assert_true(l->host[N - 1] == 1.0f);
+}
+
+static void refuse_memory(struct life *l)
+{
+    assert_null(l->b->device->alloc(l->b, 4096, NULL));
+}
+
+static void refuse_pinned(struct life *l)
+{
+    assert_null(l->b->device->alloc_host(l->b, 4096, NULL));
+}
+
+static void refuse_mapping(struct life *l)
+{
+    static char page[4096] __attribute__((aligned(4096)));
+    void *there;
+    assert_int_equal(l->b->device->register_host(l->b, page, sizeof page, false, &there, NULL),
+                     -ENOTSUP);
+}
+
+static void refuse_devices(struct life *l)
+{
+    struct rm_device_info info;
+    struct rm_error error = {""};
+    uint32_t n;
+    (void)l;
+    assert_true(plugin->devices(&info, 1, &n, &error) < 0);
+}
+
+static void what_was_refused_leaves_no_error(void **state)
+{
+    struct life l;
+    (void)state;
+    reset();
+    set_fault("cudaSetDeviceFlags:708@1"); /* another user of the device has set them */
+    begin(&l);
+    assert_true(whole(&l));
+    leaves_no_error(&l, "cudaMalloc:2@1", refuse_memory);
+    leaves_no_error(&l, "cudaHostAlloc:2@1", refuse_pinned);
+    leaves_no_error(&l, "cudaHostRegister:801@1", refuse_mapping);
+    leaves_no_error(&l, "cudaHostGetDevicePointer:801@1", refuse_mapping);
+    leaves_no_error(&l, "cudaGetDeviceCount:3@1", refuse_devices);
+    leaves_no_error(&l, "cudaGetDeviceProperties:101@1", refuse_devices);
+    end(&l);
+}
+
 static void devices_that_cannot_be_had_are_said(void **state)
 {
     static const struct {
@@ -529,6 +587,7 @@ int main(void)
         cmocka_unit_test_setup(sticky_errors_at_any_call_end_it, setup),
         cmocka_unit_test_setup(any_error_at_any_call_is_reported, setup),
         cmocka_unit_test_setup(too_much_memory_is_refused_with_a_message, setup),
+        cmocka_unit_test_setup(what_was_refused_leaves_no_error, setup),
         cmocka_unit_test_setup(devices_that_cannot_be_had_are_said, setup),
         cmocka_unit_test_setup(what_the_library_refuses_is_done_otherwise, setup),
         cmocka_unit_test_setup(biases_may_stand_anywhere, setup),

@@ -88,6 +88,25 @@ class TorchPolicy(nn.Module):
         self.memory[name] = h, c
         return h
 
+    def rows_seen(self):
+        """Of a history: which rows are queries; how many rows of the context each row sees besides itself; and the place
+        of each row without padding."""
+        there, queries = self.there.long(), self.policy.history["queries"]
+        place, rows = there.cumsum(1) - there, there.sum(1, keepdim=True)
+        asks = place >= rows - queries
+        return asks, torch.where(asks, place + 1 - queries, place).clamp(min=0), place
+
+    def run_history(self, x, name, layer):
+        part = lambda what: self.tensor(f"{name}.{what}")
+        asks, seen, _ = self.rows_seen()
+        kind = torch.where(asks, 4, x[:, :, 0].long())
+        end = (kind == 2) | (kind == 3)
+        codes = torch.where(asks, x[:, :, 1].long(), 0)
+        y = torch.where(end[..., None], part("ends")[torch.where(end, kind - 2, 0)], self.linear(name + ".context", x[:, :, 2:]))
+        y = torch.where(asks[..., None], part("query")[codes], y)
+        self.tokens = True
+        return y + part("type")[torch.where(end, kind - 1, 0)] + part("position")[seen]
+
     def run_attention(self, x, name, layer):
         batch, tokens, _ = x.shape
         q, k, v = self.linear(name + ".qkv", x).reshape(batch, tokens, 3, layer["heads"], -1).permute(2, 0, 3, 1, 4)
@@ -95,6 +114,10 @@ class TorchPolicy(nn.Module):
         sees = self.there[:, None, None, :].expand_as(scores)
         if layer["causal"]:
             sees = sees & torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).tril()
+        if self.policy.history:  # nothing sees a query but itself
+            asks, seen, place = self.rows_seen()
+            others = (place[:, None] < (seen + (~asks).long())[..., None]) & ~asks[:, None]
+            sees = sees & (others | torch.eye(tokens, dtype=torch.bool, device=x.device))[:, None]
         weights = torch.softmax(scores.masked_fill(~sees, -1e30), -1) * sees
         return self.linear(name + ".out", (weights @ v).transpose(1, 2).reshape(batch, tokens, -1))
 
@@ -152,7 +175,7 @@ class TorchPolicy(nn.Module):
            "graph_pool": run_graph_pool, "linear": run_linear, "noisy_linear": run_linear, "layer_norm": run_layer_norm,
            "cosine_embedding": run_cosine_embedding, "embedding": run_embedding, "conv2d": run_conv2d, "gru": run_gru,
            "lstm": run_lstm, "attention": run_attention, "position": run_position, "mean_pool": run_mean_pool,
-           "pointer": run_pointer}
+           "pointer": run_pointer, "history": run_history}
 
     def normalized(self, x: torch.Tensor) -> torch.Tensor:
         if not self.policy.network["normalize_observations"]:
@@ -167,7 +190,7 @@ class TorchPolicy(nn.Module):
         if len(shape) in (2, 3):
             self.image = [1] * (3 - len(shape)) + shape
         types = {layer["type"] for layer in [*policy.layers, *policy.network["value_layers"]]}
-        if types & {"attention", "position", "mean_pool", "pointer"}:
+        if types & {"attention", "position", "mean_pool", "pointer", "history"}:
             self.there = (x.reshape(len(x), shape[0], -1) != 0).any(2)
             if policy.layers[-1]["type"] == "pointer":
                 self.there[:, 0] = True
@@ -244,6 +267,8 @@ class TorchPolicy(nn.Module):
         x = self.run(self.combine(x) if policy.branches else self.begin(x), policy.layers, "layers")
         if policy.layers and policy.layers[-1]["type"] == "pointer":
             return x
+        if policy.history:  # of each query: logits of actions, then of types
+            return self.linear("head", x[:, -policy.history["queries"]:]).flatten(1)
         x = self.linear("head", self.side_by_side(x))
         if policy.reals and policy.reals["deviation"] == "parameter":
             x = torch.cat([x, self.tensor("head.log_deviation").expand(len(x), -1)], 1)

@@ -47,6 +47,38 @@ CASES = [
 ]
 
 
+HISTORY = [{"type": "history", "units": 8, "codes": 32}, {"type": "attention", "heads": 2, "causal": True, "dropout": 0.1},
+           {"type": "residual", "span": 1}, {"type": "layer_norm"}, {"type": "linear", "units": 8}, {"type": "gelu"},
+           {"type": "attention", "heads": 2, "causal": True}, {"type": "residual", "span": 1}, {"type": "layer_norm"}]
+
+
+def distilled_run(folder):
+    """Of the history of a short learner, with regions of 5 steps."""
+    ringmaster.train({"world": {"name": "darkroom", "options": {"goal": [5, 4]}}, "algorithm": {"name": "ppo"},
+                      "actor": {"worlds": 4}, "record": {"directory": "recording"},
+                      "evaluation": {"episodes": 1, "final_episodes": 1, "worlds": 1}},
+                     steps=2000, directory=folder, name="source", progress=False)
+    return ringmaster.train({"world": {"name": "darkroom", "options": {"goal": [5, 4]}},
+                             "algorithm": {"name": "distill"}, "network": {"layers": HISTORY},
+                             "sample": {"from": f"{folder}/source/latest/recording", "batch": 4, "region": 5},
+                             "evaluation": {"episodes": 1, "final_episodes": 1, "worlds": 1}},
+                            steps=20, directory=folder, name="distilled", progress=False)
+
+
+def packed(policy, rng, samples=7):
+    """Histories with padding in some: <c>, a region, </c>, <c>, steps of the next; then all of its queries."""
+    shape = policy.history
+    context, region = shape["places"] - shape["queries"], shape["queries"]
+    x = np.zeros((samples, shape["places"], shape["width"]), dtype=np.float32)
+    for i, own in enumerate(x):
+        kinds = ([2] + [1] * region + [3] if i % 3 else []) + [2] + [1] * (region - 1)
+        assert len(kinds) <= context
+        own[:len(kinds), 0] = kinds
+        own[:len(kinds), 2:] = rng.integers(0, 9, (len(kinds), shape["width"] - 2)) * (own[:len(kinds), :1] == 1)
+        own[context:, 0], own[context:, 1] = 4, rng.integers(0, 81, region)
+    return x.reshape(samples, -1)
+
+
 def short_run(folder, name, algorithm, more, layers):
     settings = {"world": {"name": "cartpole"}, "actor": {"worlds": 4}, "sample": {"min_fill": 64, "batch": 8},
                 "evaluation": {"episodes": 1, "final_episodes": 1, "worlds": 1}, **more}
@@ -63,6 +95,8 @@ def compare(policy):
         x = rng.normal(size=(7, policy.inputs)).astype(np.float32)
         if policy.observation["dtype"] != "f32":
             x = rng.integers(0, 3, (7, policy.inputs)).astype(np.float32)
+        if policy.history:
+            x = packed(policy, rng)
         if any(o["name"] == "graph" for o in policy.observations):
             x = rng.integers(0, 6, (7, policy.inputs)).astype(np.float32)
         tau = rng.random((7, 8), dtype=np.float32) if policy.algorithm == "iqn" else None
@@ -77,12 +111,13 @@ def compare(policy):
 
 
 def main():
-    print(f"1..{len(CASES)}")
+    cases = [(name, short_run, (name, *case)) for name, *case in CASES] + [("a history", distilled_run, ())]
+    print(f"1..{len(cases)}")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, *case in CASES:
+        for name, train, case in cases:
             try:
-                run = short_run(folder, name, *case)
+                run = train(folder, *case)
                 compare(run.policy(sorted(run.policies)[0]))
                 print(f"ok {name} is the same in PyTorch", flush=True)
             except (AssertionError, RuntimeError) as why:

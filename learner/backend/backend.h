@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RM_BACKEND_API 1
+#define RM_BACKEND_API 2
 
 enum rm_activation {
     RM_ACT_NONE = 0,
@@ -94,6 +94,23 @@ struct rm_conv {
 struct rm_embedding {
     uint32_t rows, numbers, codes, units;
     int32_t lowest;
+};
+
+/* One step of recurrent cells, `lanes` rows of n units. gx = W_ih x + b_ih and gh = W_hh h + b_hh
+ * with the gates side by side, in the order and with the equations of PyTorch (nn.GRU, nn.LSTM):
+ * GRU reset, update, new (lanes, 3n); LSTM input, forget, cell, output (lanes, 4n). The step reads
+ * gx, gh and state and writes gates, y and next_c; its gradient reads gates, state and dy and
+ * writes dgx, dgh and d_state. */
+struct rm_cells {
+    uint32_t lanes, n;
+    const float *gx, *gh;
+    const float *state; /* (lanes, n) before the step: of a GRU h, of an LSTM c */
+    float *gates;       /* kept for the gradient: GRU (lanes, 4n), LSTM (lanes, 5n) */
+    float *y, *next_c;  /* (lanes, n); next_c: of an LSTM */
+    const float *dy;    /* (lanes, n) */
+    float *dgx, *dgh;   /* as gx and gh; of an LSTM both have the same gradient, dgx */
+    float *d_state;     /* (lanes, n) of a GRU written, without the gradient that passes through gh;
+                           of an LSTM the gradient of next_c before the call, and of c after it */
 };
 
 /* Rows of compact images as the input of linear layers. */
@@ -265,21 +282,11 @@ struct rm_backend_ops {
     void (*dueling_dx)(struct rm_backend *b, const float *dq, uint32_t rows, uint32_t actions,
                        uint32_t k, float *din);
 
-    /* One step of recurrent cells, `lanes` rows of n units. gx = W_ih x + b_ih and gh = W_hh h +
-     * b_hh with the gates side by side, in the order and with the equations of PyTorch (nn.GRU,
-     * nn.LSTM): GRU reset, update, new (lanes, 3n); LSTM input, forget, cell, output (lanes, 4n).
-     * Writes `gates` for the gradient: GRU (lanes, 4n), LSTM (lanes, 5n). */
-    void (*gru)(struct rm_backend *b, const float *gx, const float *gh, const float *h,
-                uint32_t lanes, uint32_t n, float *gates, float *y);
-    /* dh is written without the gradient that passes through gh. */
-    void (*gru_dx)(struct rm_backend *b, const float *gates, const float *h, const float *dy,
-                   uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh);
-    void (*lstm)(struct rm_backend *b, const float *gx, const float *gh, const float *c,
-                 uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y);
-    /* dc is the gradient of c_next before the call, and of c after it. dgates is the gradient of
-     * gx, and also that of gh. */
-    void (*lstm_dx)(struct rm_backend *b, const float *gates, const float *c, const float *dy,
-                    float *dc, uint32_t lanes, uint32_t n, float *dgates);
+    /* One step of recurrent cells, and its gradient. */
+    void (*gru)(struct rm_backend *b, const struct rm_cells *cells);
+    void (*gru_dx)(struct rm_backend *b, const struct rm_cells *cells);
+    void (*lstm)(struct rm_backend *b, const struct rm_cells *cells);
+    void (*lstm_dx)(struct rm_backend *b, const struct rm_cells *cells);
     /* y = x, with zeros in the rows whose `restart` is 1 (NULL: none). Works in place. x NULL: y is
      * zeros. */
     void (*restart)(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,

@@ -3,6 +3,7 @@
 #include "learner/backend/bf16_kernels.h"
 
 #include "shm/atomic.h"
+#include "shm/base/isa.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -144,57 +145,27 @@ _Static_assert(sizeof(struct rm_kernels) - offsetof(struct rm_kernels, product) 
                "a kernel is in the list of kernels.h");
 #undef ONE
 
-/* The features of each level, as the psABI lists them, as far as libgcc can report them. */
-static bool has_v2(void)
-{
-    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") &&
-           __builtin_cpu_supports("ssse3");
-}
-
-static bool has_v3(void)
-{
-    return has_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-}
-
-static bool has_v4(void)
-{
-    return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
-}
-
-static const struct {
-    const struct rm_kernels *kernels;
-    bool (*supported)(void);
-} levels[] = {
-    {&rm_isa_v4_kernels, has_v4},
-    {&rm_isa_v3_kernels, has_v3},
-    {&rm_isa_v2_kernels, has_v2},
-};
+static const struct rm_kernels *const levels[RM_LEVEL_COUNT] = {
+    &rm_isa_v2_kernels, &rm_isa_v3_kernels, &rm_isa_v4_kernels};
 
 static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
 {
-    bool automatic = !isa || !*isa || strcmp(isa, "auto") == 0;
-    __builtin_cpu_init();
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        if (!automatic && strcmp(levels[i].kernels->isa, isa) != 0)
+    const enum rm_isa_level best = rm_isa_level();
+    if (!isa || !*isa || strcmp(isa, "auto") == 0)
+        return levels[best];
+    for (int i = 0; i < RM_LEVEL_COUNT; i++) {
+        if (strcmp(levels[i]->isa, isa) != 0)
             continue;
-        if (levels[i].supported())
-            return levels[i].kernels;
-        if (!automatic) {
-            rm_fail(error, -ENOTSUP, "learner.isa: this host is not %s; \"auto\" uses what it has",
-                    isa);
-            return NULL;
-        }
-    }
-    if (automatic)
-        rm_fail(error, -ENOTSUP, "backend: this host is older than x86-64-v2");
-    else
-        rm_fail(error, -EINVAL,
-                "learner.isa: \"%s\" is not known; \"auto\", \"x86-64-v2\", \"x86-64-v3\" and "
-                "\"x86-64-v4\" are",
+        if (i <= (int)best)
+            return levels[i];
+        rm_fail(error, -ENOTSUP, "learner.isa: this host is not %s; \"auto\" uses what it has",
                 isa);
+        return NULL;
+    }
+    rm_fail(error, -EINVAL,
+            "learner.isa: \"%s\" is not known; \"auto\", \"x86-64-v2\", \"x86-64-v3\" and "
+            "\"x86-64-v4\" are",
+            isa);
     return NULL;
 }
 

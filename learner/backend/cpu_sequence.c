@@ -10,92 +10,32 @@
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
-struct cell {
-    const struct rm_kernels *k;
-    const float *gx, *gh, *h, *gates_in, *dy;
-    float *gates, *y, *c, *dgx, *dgh, *dh;
-    uint32_t lanes, n;
+struct lanes {
+    const struct rm_cells *cells;
+    void (*run)(const struct rm_cells *cells, uint32_t from, uint32_t to);
 };
 
-static void run_cell(struct rm_backend *b, struct cell *w, rm_pool_fn fn)
+static void lanes_tile(void *work, uint32_t index)
 {
-    struct rm_cpu *cpu = rm_cpu_of(b);
-    w->k = cpu->kernels;
-    /* four of tanh's polynomials an element */
-    rm_cpu_run(cpu, fn, w, rm_pieces(w->lanes, LANES_PER_TILE), 8.0 * w->lanes * w->n);
+    const struct lanes *w = work;
+    const struct rm_piece s = rm_piece(w->cells->lanes, LANES_PER_TILE, index);
+    w->run(w->cells, s.from, s.from + s.n);
 }
 
-static void gru_tile(void *work, uint32_t index)
-{
-    const struct cell *w = work;
-    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
-    size_t at = (size_t)s.from * w->n;
-    w->k->gru(w->gx + 3 * at, w->gh + 3 * at, w->h + at, s.n, w->n, w->gates + 4 * at, w->y + at);
-}
-
-void rm_cpu_gru(struct rm_backend *b, const float *gx, const float *gh, const float *h,
-                uint32_t lanes, uint32_t n, float *gates, float *y)
-{
-    struct cell w = {.gx = gx, .gh = gh, .h = h, .gates = gates, .y = y, .lanes = lanes, .n = n};
-    run_cell(b, &w, gru_tile);
-}
-
-static void gru_dx_tile(void *work, uint32_t index)
-{
-    const struct cell *w = work;
-    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
-    size_t at = (size_t)s.from * w->n;
-    w->k->gru_dx(w->gates_in + 4 * at, w->h + at, w->dy + at, s.n, w->n, w->dgx + 3 * at,
-                 w->dgh + 3 * at, w->dh + at);
-}
-
-void rm_cpu_gru_dx(struct rm_backend *b, const float *gates, const float *h, const float *dy,
-                   uint32_t lanes, uint32_t n, float *dgx, float *dgh, float *dh)
-{
-    struct cell w = {.gates_in = gates,
-                     .h = h,
-                     .dy = dy,
-                     .dgx = dgx,
-                     .dgh = dgh,
-                     .dh = dh,
-                     .lanes = lanes,
-                     .n = n};
-    run_cell(b, &w, gru_dx_tile);
-}
-
-static void lstm_tile(void *work, uint32_t index)
-{
-    const struct cell *w = work;
-    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
-    size_t at = (size_t)s.from * w->n;
-    w->k->lstm(w->gx + 4 * at, w->gh + 4 * at, w->h + at, s.n, w->n, w->gates + 5 * at, w->c + at,
-               w->y + at);
-}
-
-void rm_cpu_lstm(struct rm_backend *b, const float *gx, const float *gh, const float *c,
-                 uint32_t lanes, uint32_t n, float *gates, float *c_next, float *y)
-{
-    struct cell w = {
-        .gx = gx, .gh = gh, .h = c, .gates = gates, .c = c_next, .y = y, .lanes = lanes, .n = n};
-    run_cell(b, &w, lstm_tile);
-}
-
-static void lstm_dx_tile(void *work, uint32_t index)
-{
-    const struct cell *w = work;
-    const struct rm_piece s = rm_piece(w->lanes, LANES_PER_TILE, index);
-    size_t at = (size_t)s.from * w->n;
-    w->k->lstm_dx(w->gates_in + 5 * at, w->h + at, w->dy + at, w->c + at, s.n, w->n,
-                  w->dgx + 4 * at);
-}
-
-void rm_cpu_lstm_dx(struct rm_backend *b, const float *gates, const float *c, const float *dy,
-                    float *dc, uint32_t lanes, uint32_t n, float *dgates)
-{
-    struct cell w = {
-        .gates_in = gates, .h = c, .dy = dy, .c = dc, .dgx = dgates, .lanes = lanes, .n = n};
-    run_cell(b, &w, lstm_dx_tile);
-}
+#define CELLS(name)                                                                                \
+    void rm_cpu_##name(struct rm_backend *b, const struct rm_cells *cells)                         \
+    {                                                                                              \
+        struct rm_cpu *cpu = rm_cpu_of(b);                                                         \
+        struct lanes w = {cells, cpu->kernels->name};                                              \
+        /* four of tanh's polynomials an element */                                                \
+        rm_cpu_run(cpu, lanes_tile, &w, rm_pieces(cells->lanes, LANES_PER_TILE),                   \
+                   8.0 * cells->lanes * cells->n);                                                 \
+    }
+CELLS(gru)
+CELLS(gru_dx)
+CELLS(lstm)
+CELLS(lstm_dx)
+#undef CELLS
 
 void rm_cpu_restart(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,
                     uint32_t rows, uint32_t n, float *y, size_t y_stride)

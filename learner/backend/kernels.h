@@ -119,16 +119,13 @@ struct rm_kernels {
     void (*sum_parts)(const float *parts, uint32_t count, size_t stride, size_t n, float *sum);
     void (*lerp)(float tau, const float *params, size_t n, float *target);
 
-    /* Recurrent cells, attention and tokens. */
-    void (*gru)(const float *gx, const float *gh, const float *h, uint32_t lanes, uint32_t n,
-                float *gates, float *y);
-    void (*gru_dx)(const float *gates, const float *h, const float *dy, uint32_t lanes, uint32_t n,
-                   float *dgx, float *dgh, float *dh);
-    void (*lstm)(const float *gx, const float *gh, const float *c, uint32_t lanes, uint32_t n,
-                 float *gates, float *c_next, float *y);
-    void (*lstm_dx)(const float *gates, const float *c, const float *dy, float *dc, uint32_t lanes,
-                    uint32_t n, float *dgates);
+    /* Recurrent cells of lanes [from, to). */
+    void (*gru)(const struct rm_cells *cells, uint32_t from, uint32_t to);
+    void (*gru_dx)(const struct rm_cells *cells, uint32_t from, uint32_t to);
+    void (*lstm)(const struct rm_cells *cells, uint32_t from, uint32_t to);
+    void (*lstm_dx)(const struct rm_cells *cells, uint32_t from, uint32_t to);
     void (*add)(const float *x, const float *y, size_t n, float *z);
+    /* Attention and tokens. */
     void (*attention)(const struct rm_attention_head *head);
     void (*attention_dx)(const struct rm_attention_head *head);
     /* Mean of rows of n, and its gradient: a scaled row copied to each of `rows`. */

@@ -1,7 +1,7 @@
 #include "learner/backend/policy_loss.h"
 
 #include "learner/backend/policy_loss_kernels.h"
-#include "learner/backend/isa_level.h"
+#include "shm/base/isa.h"
 
 static rm_policy_loss_kernel *const of_level[] = {
     [RM_LEVEL_V2] = rm_isa_v2_policy_loss,

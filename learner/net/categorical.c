@@ -1,6 +1,6 @@
 #include "learner/net/categorical.h"
 
-#include "learner/backend/isa_level.h"
+#include "shm/base/isa.h"
 #include "learner/net/categorical_kernels.h"
 #include "shm/base/rng.h"
 

@@ -1,6 +1,6 @@
 /* Initial parameters. Drawn in the arena's order, in double, with operations that every host rounds
  * alike (init_kernels.h), so that a seed gives the same network on every host. */
-#include "learner/backend/isa_level.h"
+#include "shm/base/isa.h"
 #include "learner/net/init_kernels.h"
 #include "learner/net/orthogonal.h"
 #include "learner/net/parts.h"

@@ -15,6 +15,6 @@
 
 typedef void rm_philox_blocks_fn(uint64_t key, const uint32_t counter[4], uint32_t *out,
                                  uint32_t n);
-rm_philox_blocks_fn rm_philox_blocks_v2, rm_philox_blocks_v3, rm_philox_blocks_v4;
+rm_philox_blocks_fn rm_isa_v2_philox_blocks, rm_isa_v3_philox_blocks, rm_isa_v4_philox_blocks;
 
 #endif

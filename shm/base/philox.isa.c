@@ -1,10 +1,9 @@
 /* Many Philox blocks at once: sixteen counters side by side in vectors, compiled for each
  * instruction set. Integers only, so every instruction set gives the same bits. */
+#include "shm/base/isa.h"
 #include "shm/base/philox.h"
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b)  PASTE_(a, b)
-#define LANES        16u
+#define LANES 16u
 
 static inline void block16(uint64_t key, const uint32_t counter[4], uint32_t first, uint32_t *out)
 {
@@ -38,8 +37,7 @@ static inline void block16(uint64_t key, const uint32_t counter[4], uint32_t fir
     }
 }
 
-void PASTE(rm_philox_blocks_, RM_ISA)(uint64_t key, const uint32_t counter[4], uint32_t *out,
-                                      uint32_t n)
+void RM_ISA_NAME(philox_blocks)(uint64_t key, const uint32_t counter[4], uint32_t *out, uint32_t n)
 {
     uint32_t done = 0;
     for (; n - done >= LANES; done += LANES)

@@ -1,6 +1,7 @@
 #include "shm/base/rng.h"
 
 #include "shm/base/draw.h"
+#include "shm/base/isa.h"
 #include "shm/base/philox.h"
 
 #define BLOCK_WORDS 4u
@@ -12,20 +13,9 @@ void rm_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4])
 
 void rm_philox_blocks(uint64_t key, const uint32_t counter[4], uint32_t *out, uint32_t n)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-        rm_philox_blocks_v4(key, counter, out, n);
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-        rm_philox_blocks_v3(key, counter, out, n);
-    else
-        rm_philox_blocks_v2(key, counter, out, n);
-#else
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at[4] = {counter[0] + i, counter[1], counter[2], counter[3]};
-        rm_philox(key, at, out + BLOCK_WORDS * (size_t)i);
-    }
-#endif
+    static rm_philox_blocks_fn *const of_level[RM_LEVEL_COUNT] = {
+        rm_isa_v2_philox_blocks, rm_isa_v3_philox_blocks, rm_isa_v4_philox_blocks};
+    of_level[rm_isa_level()](key, counter, out, n);
 }
 
 struct rm_rng rm_rng_at(uint64_t seed, enum rm_rng_stream stream, uint32_t a, uint64_t b)

@@ -23,37 +23,55 @@ static struct cell cell(struct op_run *r)
 static void gru(struct op_run *r)
 {
     const struct cell c = cell(r);
-    const float *gx = op_in(r, 3 * c.floats, 1.0f), *gh = op_in(r, 3 * c.floats, 1.0f);
-    const float *h = op_in(r, c.floats, 1.0f);
-    float *gates = op_out(r, 4 * c.floats, 1.0), *y = op_out(r, c.floats, 1.0);
-    r->b->ops->gru(r->b, gx, gh, h, c.lanes, c.n, gates, y);
+    const struct rm_cells cells = {.lanes = c.lanes,
+                                   .n = c.n,
+                                   .gx = op_in(r, 3 * c.floats, 1.0f),
+                                   .gh = op_in(r, 3 * c.floats, 1.0f),
+                                   .state = op_in(r, c.floats, 1.0f),
+                                   .gates = op_out(r, 4 * c.floats, 1.0),
+                                   .y = op_out(r, c.floats, 1.0)};
+    r->b->ops->gru(r->b, &cells);
 }
 
 static void gru_dx(struct op_run *r)
 {
     const struct cell c = cell(r);
-    const float *gates = op_in(r, 4 * c.floats, 0.5f), *h = op_in(r, c.floats, 1.0f);
-    const float *dy = op_in(r, c.floats, 1.0f);
-    float *dgx = op_out(r, 3 * c.floats, 1.0), *dgh = op_out(r, 3 * c.floats, 1.0);
-    r->b->ops->gru_dx(r->b, gates, h, dy, c.lanes, c.n, dgx, dgh, op_out(r, c.floats, 1.0));
+    const struct rm_cells cells = {.lanes = c.lanes,
+                                   .n = c.n,
+                                   .gates = op_in(r, 4 * c.floats, 0.5f),
+                                   .state = op_in(r, c.floats, 1.0f),
+                                   .dy = op_in(r, c.floats, 1.0f),
+                                   .dgx = op_out(r, 3 * c.floats, 1.0),
+                                   .dgh = op_out(r, 3 * c.floats, 1.0),
+                                   .d_state = op_out(r, c.floats, 1.0)};
+    r->b->ops->gru_dx(r->b, &cells);
 }
 
 static void lstm(struct op_run *r)
 {
     const struct cell c = cell(r);
-    const float *gx = op_in(r, 4 * c.floats, 1.0f), *gh = op_in(r, 4 * c.floats, 1.0f);
-    const float *was = op_in(r, c.floats, 1.0f);
-    float *gates = op_out(r, 5 * c.floats, 1.0), *next = op_out(r, c.floats, 1.0);
-    r->b->ops->lstm(r->b, gx, gh, was, c.lanes, c.n, gates, next, op_out(r, c.floats, 1.0));
+    const struct rm_cells cells = {.lanes = c.lanes,
+                                   .n = c.n,
+                                   .gx = op_in(r, 4 * c.floats, 1.0f),
+                                   .gh = op_in(r, 4 * c.floats, 1.0f),
+                                   .state = op_in(r, c.floats, 1.0f),
+                                   .gates = op_out(r, 5 * c.floats, 1.0),
+                                   .next_c = op_out(r, c.floats, 1.0),
+                                   .y = op_out(r, c.floats, 1.0)};
+    r->b->ops->lstm(r->b, &cells);
 }
 
 static void lstm_dx(struct op_run *r)
 {
     const struct cell c = cell(r);
-    const float *gates = op_in(r, 5 * c.floats, 0.5f), *was = op_in(r, c.floats, 1.0f);
-    const float *dy = op_in(r, c.floats, 1.0f);
-    float *dc = op_inout(r, c.floats, 1.0f), *dgates = op_out(r, 4 * c.floats, 1.0);
-    r->b->ops->lstm_dx(r->b, gates, was, dy, dc, c.lanes, c.n, dgates);
+    const struct rm_cells cells = {.lanes = c.lanes,
+                                   .n = c.n,
+                                   .gates = op_in(r, 5 * c.floats, 0.5f),
+                                   .state = op_in(r, c.floats, 1.0f),
+                                   .dy = op_in(r, c.floats, 1.0f),
+                                   .d_state = op_inout(r, c.floats, 1.0f),
+                                   .dgx = op_out(r, 4 * c.floats, 1.0)};
+    r->b->ops->lstm_dx(r->b, &cells);
 }
 
 static void restart(struct op_run *r)

@@ -3,7 +3,7 @@
 #include "actor/worlds/builtin/common.h"
 #include "actor/worlds/builtin/trig.h"
 
-RM_CLASSIC_KERNELS(rm_acrobot_kernel);
+RM_CLASSIC_KERNELS(acrobot_kernel);
 
 static const struct rm_env_option_doc options[] = {
     RM_OPTION_WHOLE("max_steps", 500, 1, 1e9, "steps after which the episode is truncated"),
@@ -34,7 +34,7 @@ static const struct rm_classic_problem problem = {
     .name = "acrobot",
     .doc = "swing up a two-link pendulum (Acrobot-v1)",
     .options = options,
-    .kernel = {rm_acrobot_kernel_v2, rm_acrobot_kernel_v3, rm_acrobot_kernel_v4},
+    .kernel = {rm_isa_v2_acrobot_kernel, rm_isa_v3_acrobot_kernel, rm_isa_v4_acrobot_kernel},
     .actions = 3,
     .low = -9 * 3.14159265358979323846,
     .high = 9 * 3.14159265358979323846,

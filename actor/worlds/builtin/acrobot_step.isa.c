@@ -8,7 +8,7 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/trig.h"
 
-void RM_ISA_NAME(rm_acrobot_kernel)(const struct rm_classic_arrays *arrays);
+void RM_ISA_NAME(acrobot_kernel)(const struct rm_classic_arrays *arrays);
 
 #define PI      3.14159265358979323846
 #define GRAVITY 9.8
@@ -69,7 +69,7 @@ static inline double bounded(double x, double limit)
     return x > limit ? limit : x;
 }
 
-void RM_ISA_NAME(rm_acrobot_kernel)(const struct rm_classic_arrays *arrays)
+void RM_ISA_NAME(acrobot_kernel)(const struct rm_classic_arrays *arrays)
 {
     double *angles1 = arrays->state[0], *angles2 = arrays->state[1];
     double *velocities1 = arrays->state[2], *velocities2 = arrays->state[3];

@@ -4,7 +4,7 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/common.h"
 
-RM_CLASSIC_KERNELS(rm_cartpole_kernel);
+RM_CLASSIC_KERNELS(cartpole_kernel);
 
 static const struct rm_env_option_doc options[] = {
     RM_OPTION_WHOLE("max_steps", 500, 1, 1e9, "steps after which the episode is truncated"),
@@ -27,7 +27,7 @@ static const struct rm_classic_problem problem = {
     .name = "cartpole",
     .doc = "balance a pole on a cart (CartPole-v1)",
     .options = options,
-    .kernel = {rm_cartpole_kernel_v2, rm_cartpole_kernel_v3, rm_cartpole_kernel_v4},
+    .kernel = {rm_isa_v2_cartpole_kernel, rm_isa_v3_cartpole_kernel, rm_isa_v4_cartpole_kernel},
     .actions = 2,
     .low = -3.4028234663852886e38, /* velocities have no bound */
     .high = 3.4028234663852886e38,

@@ -2,9 +2,9 @@
 #include "actor/worlds/builtin/cartpole_rules.h"
 #include "actor/worlds/builtin/classic.h"
 
-void RM_ISA_NAME(rm_cartpole_kernel)(const struct rm_classic_arrays *arrays);
+void RM_ISA_NAME(cartpole_kernel)(const struct rm_classic_arrays *arrays);
 
-void RM_ISA_NAME(rm_cartpole_kernel)(const struct rm_classic_arrays *arrays)
+void RM_ISA_NAME(cartpole_kernel)(const struct rm_classic_arrays *arrays)
 {
     double *xs = arrays->state[0], *dxs = arrays->state[1];
     double *angles = arrays->state[2], *dangles = arrays->state[3];

@@ -27,17 +27,17 @@ struct rm_env {
     void *memory;
 };
 
-int rm_classic_flags_v2(uint32_t, uint32_t, const float *, uint32_t *, uint8_t *);
-int rm_classic_flags_v3(uint32_t, uint32_t, const float *, uint32_t *, uint8_t *);
-int rm_classic_flags_v4(uint32_t, uint32_t, const float *, uint32_t *, uint8_t *);
-void rm_classic_rows_v2(uint32_t, uint32_t, float *const *, void *, ptrdiff_t);
-void rm_classic_rows_v3(uint32_t, uint32_t, float *const *, void *, ptrdiff_t);
-void rm_classic_rows_v4(uint32_t, uint32_t, float *const *, void *, ptrdiff_t);
+int rm_isa_v2_classic_flags(uint32_t, uint32_t, const float *, uint32_t *, uint8_t *);
+int rm_isa_v3_classic_flags(uint32_t, uint32_t, const float *, uint32_t *, uint8_t *);
+int rm_isa_v4_classic_flags(uint32_t, uint32_t, const float *, uint32_t *, uint8_t *);
+void rm_isa_v2_classic_rows(uint32_t, uint32_t, float *const *, void *, ptrdiff_t);
+void rm_isa_v3_classic_rows(uint32_t, uint32_t, float *const *, void *, ptrdiff_t);
+void rm_isa_v4_classic_rows(uint32_t, uint32_t, float *const *, void *, ptrdiff_t);
 
-const rm_classic_flags_fn rm_classic_flags[RM_ENV_ISA_COUNT] = {
-    rm_classic_flags_v2, rm_classic_flags_v3, rm_classic_flags_v4};
-const rm_classic_rows_fn rm_classic_rows[RM_ENV_ISA_COUNT] = {
-    rm_classic_rows_v2, rm_classic_rows_v3, rm_classic_rows_v4};
+const rm_classic_flags_fn rm_classic_flags[RM_LEVEL_COUNT] = {
+    rm_isa_v2_classic_flags, rm_isa_v3_classic_flags, rm_isa_v4_classic_flags};
+const rm_classic_rows_fn rm_classic_rows[RM_LEVEL_COUNT] = {
+    rm_isa_v2_classic_rows, rm_isa_v3_classic_rows, rm_isa_v4_classic_rows};
 
 static void set_state(struct rm_env *env, uint32_t w, const double state[RM_CLASSIC_STATES])
 {
@@ -257,7 +257,7 @@ struct rm_env *rm_classic_create(const struct rm_classic_problem *problem,
         return NULL;
     }
     lay_out(env, env->memory);
-    enum rm_env_isa isa = rm_env_isa_best();
+    const enum rm_isa_level isa = rm_isa_level();
     env->problem = problem;
     env->kernel = problem->kernel[isa];
     env->write_flags = rm_classic_flags[isa];

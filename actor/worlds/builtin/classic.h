@@ -10,7 +10,7 @@
 
 #include "actor/env.h"
 #include "actor/worlds/builtin/classic_state.h"
-#include "actor/worlds/builtin/isa.h"
+#include "shm/base/isa.h"
 #include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 
@@ -33,7 +33,7 @@ typedef void (*rm_classic_kernel)(const struct rm_classic_arrays *arrays);
 struct rm_classic_problem {
     const char *name, *doc;
     const struct rm_env_option_doc *options; /* "max_steps" must be among them */
-    rm_classic_kernel kernel[RM_ENV_ISA_COUNT];
+    rm_classic_kernel kernel[RM_LEVEL_COUNT];
     uint32_t actions;             /* 0: a box */
     const struct rm_env_box *box; /* of one number */
     double low, high;             /* of an observation */
@@ -94,13 +94,13 @@ typedef int (*rm_classic_flags_fn)(uint32_t padded, uint32_t max_steps, const fl
                                    uint32_t *step, uint8_t *flags);
 typedef void (*rm_classic_rows_fn)(uint32_t worlds, uint32_t elements, float *const *frame,
                                    void *out, ptrdiff_t stride);
-extern const rm_classic_flags_fn rm_classic_flags[RM_ENV_ISA_COUNT];
-extern const rm_classic_rows_fn rm_classic_rows[RM_ENV_ISA_COUNT];
+extern const rm_classic_flags_fn rm_classic_flags[RM_LEVEL_COUNT];
+extern const rm_classic_rows_fn rm_classic_rows[RM_LEVEL_COUNT];
 
 /* Declares the three copies of a kernel. */
 #define RM_CLASSIC_KERNELS(name)                                                                   \
-    void name##_v2(const struct rm_classic_arrays *arrays);                                        \
-    void name##_v3(const struct rm_classic_arrays *arrays);                                        \
-    void name##_v4(const struct rm_classic_arrays *arrays)
+    void rm_isa_v2_##name(const struct rm_classic_arrays *arrays);                                 \
+    void rm_isa_v3_##name(const struct rm_classic_arrays *arrays);                                 \
+    void rm_isa_v4_##name(const struct rm_classic_arrays *arrays)
 
 #endif

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-int RM_ISA_NAME(rm_classic_flags)(uint32_t padded, uint32_t max_steps, const float *terminated,
-                                  uint32_t *step, uint8_t *flags);
-void RM_ISA_NAME(rm_classic_rows)(uint32_t worlds, uint32_t elements, float *const *frame,
-                                  void *out, ptrdiff_t stride);
+int RM_ISA_NAME(classic_flags)(uint32_t padded, uint32_t max_steps, const float *terminated,
+                               uint32_t *step, uint8_t *flags);
+void RM_ISA_NAME(classic_rows)(uint32_t worlds, uint32_t elements, float *const *frame, void *out,
+                               ptrdiff_t stride);
 
-int RM_ISA_NAME(rm_classic_flags)(uint32_t padded, uint32_t max_steps,
-                                  const float *restrict terminated, uint32_t *restrict step,
-                                  uint8_t *restrict flags)
+int RM_ISA_NAME(classic_flags)(uint32_t padded, uint32_t max_steps,
+                               const float *restrict terminated, uint32_t *restrict step,
+                               uint8_t *restrict flags)
 {
     uint32_t any = 0;
     for (uint32_t w = 0; w < padded; w++) {
@@ -39,8 +39,8 @@ static inline void interleave(uint32_t worlds, uint32_t elements, float *const *
     }
 }
 
-void RM_ISA_NAME(rm_classic_rows)(uint32_t worlds, uint32_t elements, float *const *frame,
-                                  void *out, ptrdiff_t stride)
+void RM_ISA_NAME(classic_rows)(uint32_t worlds, uint32_t elements, float *const *frame, void *out,
+                               ptrdiff_t stride)
 {
     if (stride == (ptrdiff_t)(elements * sizeof(float)) && elements == 4) {
         interleave(worlds, 4, frame, out);

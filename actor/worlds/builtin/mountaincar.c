@@ -2,7 +2,7 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/common.h"
 
-RM_CLASSIC_KERNELS(rm_mountaincar_kernel);
+RM_CLASSIC_KERNELS(mountaincar_kernel);
 
 static const struct rm_env_option_doc options[] = {
     RM_OPTION_WHOLE("max_steps", 200, 1, 1e9, "steps after which the episode is truncated"),
@@ -24,7 +24,8 @@ static const struct rm_classic_problem problem = {
     .name = "mountaincar",
     .doc = "swing a weak car out of a valley (MountainCar-v0)",
     .options = options,
-    .kernel = {rm_mountaincar_kernel_v2, rm_mountaincar_kernel_v3, rm_mountaincar_kernel_v4},
+    .kernel = {rm_isa_v2_mountaincar_kernel, rm_isa_v3_mountaincar_kernel,
+               rm_isa_v4_mountaincar_kernel},
     .actions = 3,
     .low = -1.2,
     .high = 0.6,

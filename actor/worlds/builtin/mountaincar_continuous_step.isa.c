@@ -4,7 +4,7 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/trig.h"
 
-void RM_ISA_NAME(rm_mountaincar_continuous_kernel)(const struct rm_classic_arrays *arrays);
+void RM_ISA_NAME(mountaincar_continuous_kernel)(const struct rm_classic_arrays *arrays);
 
 #define POWER       0.0015f
 #define GRAVITY     0.0025
@@ -13,7 +13,7 @@ void RM_ISA_NAME(rm_mountaincar_continuous_kernel)(const struct rm_classic_array
 #define RIGHT_END   0.6f
 #define GOAL        0.45f
 
-void RM_ISA_NAME(rm_mountaincar_continuous_kernel)(const struct rm_classic_arrays *arrays)
+void RM_ISA_NAME(mountaincar_continuous_kernel)(const struct rm_classic_arrays *arrays)
 {
     double *positions = arrays->state[0], *velocities = arrays->state[1];
     float *f0 = arrays->frame[0], *f1 = arrays->frame[1];

@@ -4,7 +4,7 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/trig.h"
 
-void RM_ISA_NAME(rm_mountaincar_kernel)(const struct rm_classic_arrays *arrays);
+void RM_ISA_NAME(mountaincar_kernel)(const struct rm_classic_arrays *arrays);
 
 #define FORCE       0.001
 #define GRAVITY     0.0025
@@ -13,7 +13,7 @@ void RM_ISA_NAME(rm_mountaincar_kernel)(const struct rm_classic_arrays *arrays);
 #define RIGHT_END   0.6
 #define GOAL        0.5
 
-void RM_ISA_NAME(rm_mountaincar_kernel)(const struct rm_classic_arrays *arrays)
+void RM_ISA_NAME(mountaincar_kernel)(const struct rm_classic_arrays *arrays)
 {
     double *positions = arrays->state[0], *velocities = arrays->state[1];
     float *f0 = arrays->frame[0], *f1 = arrays->frame[1];

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-RM_CLASSIC_KERNELS(rm_pendulum_kernel);
+RM_CLASSIC_KERNELS(pendulum_kernel);
 
 /* An angle is never taken back by whole turns: within so many steps it stays below 1e5. */
 static const struct rm_env_option_doc options[] = {
@@ -32,7 +32,7 @@ static const struct rm_classic_problem problem = {
     .name = "pendulum",
     .doc = "swing a rod up and hold it there (Pendulum-v1)",
     .options = options,
-    .kernel = {rm_pendulum_kernel_v2, rm_pendulum_kernel_v3, rm_pendulum_kernel_v4},
+    .kernel = {rm_isa_v2_pendulum_kernel, rm_isa_v3_pendulum_kernel, rm_isa_v4_pendulum_kernel},
     .box = &torque,
     .low = -8,
     .high = 8,

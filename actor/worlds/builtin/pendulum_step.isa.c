@@ -4,7 +4,7 @@
 #include "actor/worlds/builtin/classic.h"
 #include "actor/worlds/builtin/trig.h"
 
-void RM_ISA_NAME(rm_pendulum_kernel)(const struct rm_classic_arrays *arrays);
+void RM_ISA_NAME(pendulum_kernel)(const struct rm_classic_arrays *arrays);
 
 #define GRAVITY     10.0
 #define SPEED_LIMIT 8.0
@@ -19,7 +19,7 @@ static inline double around(double angle)
     return angle - 2.0 * PI * whole;
 }
 
-void RM_ISA_NAME(rm_pendulum_kernel)(const struct rm_classic_arrays *arrays)
+void RM_ISA_NAME(pendulum_kernel)(const struct rm_classic_arrays *arrays)
 {
     double *angles = arrays->state[0], *velocities = arrays->state[1];
     float *f0 = arrays->frame[0], *f1 = arrays->frame[1], *f2 = arrays->frame[2];

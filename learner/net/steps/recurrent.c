@@ -142,7 +142,6 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
     for (uint32_t t = 0; t < steps; t++) {
         size_t row = (size_t)t * lanes, at = row * n;
         const float *gx = b->kept[GX] + (size_t)(t % some) * lanes * n * gates;
-        const float *gh = b->kept[GH];
         if (t % some == 0)
             rm_net_product_forward(
                 p, &s->product[IH], &b->product[IH], rows->x + row * s->product[IH].in,
@@ -150,14 +149,17 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
         state_before(p, t, lanes, n, s->state, y, b->kept[H]);
         rm_net_product_forward(p, &s->product[HH], &b->product[HH], b->kept[H] + at, lanes,
                                RM_ACT_NONE, b->kept[GH]);
-        if (lstm) {
+        if (lstm)
             state_before(p, t, lanes, n, s->state + n, b->kept[NEXT_C], b->kept[C]);
-            p->ops->lstm(p->b, gx, gh, b->kept[C] + at, lanes, n, b->kept[GATES] + at * kept,
-                         b->kept[NEXT_C] + at, y + at);
-        } else {
-            p->ops->gru(p->b, gx, gh, b->kept[H] + at, lanes, n, b->kept[GATES] + at * kept,
-                        y + at);
-        }
+        const struct rm_cells cells = {.lanes = lanes,
+                                       .n = n,
+                                       .gx = gx,
+                                       .gh = b->kept[GH],
+                                       .state = b->kept[lstm ? C : H] + at,
+                                       .gates = b->kept[GATES] + at * kept,
+                                       .y = y + at,
+                                       .next_c = lstm ? b->kept[NEXT_C] + at : NULL};
+        (lstm ? p->ops->lstm : p->ops->gru)(p->b, &cells);
     }
     size_t last = (size_t)(steps - 1) * lanes * n;
     keep_last(p, lanes, n, s->state, y + last);
@@ -174,14 +176,18 @@ static void step_back(const struct rm_pass *p, const struct rm_step *s, struct r
     bool lstm = s->kind == RM_STEP_LSTM;
     uint32_t n = s->out.features, gates = gates_of(s);
     size_t at = (size_t)t * lanes * n, floats = (size_t)lanes * n;
-    const float *kept = b->kept[GATES] + at * kept_gates_of(s);
     const uint8_t *restart = p->input->restart;
     float *through = b->kept[D_H] + floats, *d_gx = b->kept[D_GX] + index * floats * gates;
     float *d_gh = lstm ? d_gx : b->kept[D_GH] + index * floats * gates;
-    if (lstm)
-        p->ops->lstm_dx(p->b, kept, b->kept[C] + at, dy, b->kept[D_C], lanes, n, d_gh);
-    else
-        p->ops->gru_dx(p->b, kept, b->kept[H] + at, dy, lanes, n, d_gx, d_gh, b->kept[D_H]);
+    const struct rm_cells cells = {.lanes = lanes,
+                                   .n = n,
+                                   .state = b->kept[lstm ? C : H] + at,
+                                   .gates = b->kept[GATES] + at * kept_gates_of(s),
+                                   .dy = dy,
+                                   .dgx = d_gx,
+                                   .dgh = d_gh,
+                                   .d_state = b->kept[lstm ? D_C : D_H]};
+    (lstm ? p->ops->lstm_dx : p->ops->gru_dx)(p->b, &cells);
     if (t == 0)
         return;
     rm_net_product_dx(p, &s->product[HH], &b->product[HH], d_gh, lanes,

@@ -358,11 +358,11 @@ static void test_without_velocities(void **unused)
 /* --- instruction sets
  * ------------------------------------------------------------------------------- */
 
-RM_CLASSIC_KERNELS(rm_cartpole_kernel);
-RM_CLASSIC_KERNELS(rm_acrobot_kernel);
-RM_CLASSIC_KERNELS(rm_mountaincar_kernel);
-RM_CLASSIC_KERNELS(rm_mountaincar_continuous_kernel);
-RM_CLASSIC_KERNELS(rm_pendulum_kernel);
+RM_CLASSIC_KERNELS(cartpole_kernel);
+RM_CLASSIC_KERNELS(acrobot_kernel);
+RM_CLASSIC_KERNELS(mountaincar_kernel);
+RM_CLASSIC_KERNELS(mountaincar_continuous_kernel);
+RM_CLASSIC_KERNELS(pendulum_kernel);
 
 enum { PADDED = 48 };
 struct arrays {
@@ -388,14 +388,14 @@ static void run_kernel(rm_classic_kernel kernel, struct arrays *arrays)
 static void test_kernels_agree(void **unused)
 {
     (void)unused;
-    static const rm_classic_kernel kernels[PROBLEMS][RM_ENV_ISA_COUNT] = {
-        {rm_cartpole_kernel_v2, rm_cartpole_kernel_v3, rm_cartpole_kernel_v4},
-        {rm_acrobot_kernel_v2, rm_acrobot_kernel_v3, rm_acrobot_kernel_v4},
-        {rm_mountaincar_kernel_v2, rm_mountaincar_kernel_v3, rm_mountaincar_kernel_v4},
-        {rm_mountaincar_continuous_kernel_v2, rm_mountaincar_continuous_kernel_v3,
-         rm_mountaincar_continuous_kernel_v4},
-        {rm_pendulum_kernel_v2, rm_pendulum_kernel_v3, rm_pendulum_kernel_v4}};
-    static struct arrays result[RM_ENV_ISA_COUNT], turned;
+    static const rm_classic_kernel kernels[PROBLEMS][RM_LEVEL_COUNT] = {
+        {rm_isa_v2_cartpole_kernel, rm_isa_v3_cartpole_kernel, rm_isa_v4_cartpole_kernel},
+        {rm_isa_v2_acrobot_kernel, rm_isa_v3_acrobot_kernel, rm_isa_v4_acrobot_kernel},
+        {rm_isa_v2_mountaincar_kernel, rm_isa_v3_mountaincar_kernel, rm_isa_v4_mountaincar_kernel},
+        {rm_isa_v2_mountaincar_continuous_kernel, rm_isa_v3_mountaincar_continuous_kernel,
+         rm_isa_v4_mountaincar_continuous_kernel},
+        {rm_isa_v2_pendulum_kernel, rm_isa_v3_pendulum_kernel, rm_isa_v4_pendulum_kernel}};
+    static struct arrays result[RM_LEVEL_COUNT], turned;
     for (int p = 0; p < PROBLEMS; p++) {
         struct arrays start;
         memset(&start, 0, sizeof(start));
@@ -404,7 +404,7 @@ static void test_kernels_agree(void **unused)
                 start.state[k][w] = problems[p].table[w].state[k];
             start.action[w] = action_of(&problems[p], &problems[p].table[w]);
         }
-        for (int isa = 0; isa <= (int)rm_env_isa_best(); isa++) {
+        for (int isa = 0; isa <= (int)rm_isa_level(); isa++) {
             result[isa] = start;
             run_kernel(kernels[p][isa], &result[isa]);
             assert_memory_equal(&result[isa], &result[0], sizeof(result[0]));
@@ -416,7 +416,7 @@ static void test_kernels_agree(void **unused)
                 turned.state[k][(w + BY) % PADDED] = start.state[k][w];
             turned.action[(w + BY) % PADDED] = start.action[w];
         }
-        run_kernel(kernels[p][rm_env_isa_best()], &turned);
+        run_kernel(kernels[p][rm_isa_level()], &turned);
         for (int w = 0; w < PADDED; w++)
             for (int k = 0; k < 4; k++)
                 assert_memory_equal(&turned.state[k][(w + BY) % PADDED], &result[0].state[k][w], 8);

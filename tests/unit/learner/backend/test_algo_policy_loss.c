@@ -2,7 +2,7 @@
  * differences of these. */
 #include "learner/backend/policy_loss.h"
 #include "learner/backend/policy_loss_kernels.h"
-#include "learner/backend/isa_level.h"
+#include "shm/base/isa.h"
 #include "shm/base/rng.h"
 
 #include <math.h>

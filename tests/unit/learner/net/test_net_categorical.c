@@ -1,6 +1,6 @@
 /* Draws from softmax: in proportion, legal, the same whatever batch they are in. */
 #include "learner/net/categorical.h"
-#include "learner/backend/isa_level.h"
+#include "shm/base/isa.h"
 #include "learner/net/categorical_kernels.h"
 #include "shm/base/rng.h"
 

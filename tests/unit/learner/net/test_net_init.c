@@ -1,6 +1,6 @@
 /* learner/net: initial parameters by each initialiser's name: the range or the deviation that its
  * paper gives, gains where they belong, biases. */
-#include "learner/backend/isa_level.h"
+#include "shm/base/isa.h"
 #include "learner/net/init_kernels.h"
 #include "learner/net/net.h"
 #include "learner/net/orthogonal.h"

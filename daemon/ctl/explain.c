@@ -5,11 +5,13 @@
 #include "config/traits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TAIL_BYTES   (4 << 20) /* of metrics.csv are read, beside its first line */
 #define WINDOW_S     60.0      /* longest window */
@@ -661,30 +663,33 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
     return rc;
 }
 
-/* The first line and the last ones. */
+/* The first line and the last ones of a regular file; does not follow a symbolic link. */
 static char *read_csv(const char *path, struct rm_error *error)
 {
-    FILE *in = fopen(path, "re");
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
     struct stat about;
     char *line = NULL, *text = NULL;
     size_t room = 0;
-    if (!in || fstat(fileno(in), &about) < 0) {
+    if (!in || fstat(fd, &about) < 0) {
         rm_fail(error, -errno, "%s: %s", path, strerror(errno));
-        if (in)
-            fclose(in);
-        return NULL;
+    } else {
+        const ssize_t head = S_ISREG(about.st_mode) ? getline(&line, &room, in) : -1;
+        const off_t from = about.st_size > head + TAIL_BYTES ? about.st_size - TAIL_BYTES : head;
+        if (head > 0 && (text = malloc((size_t)head + TAIL_BYTES + 2))) {
+            memcpy(text, line, (size_t)head);
+            fseeko(in, from, SEEK_SET);
+            const size_t n = fread(text + head, 1, TAIL_BYTES, in);
+            text[(size_t)head + n] = '\0';
+        } else {
+            rm_fail(error, -ENODATA, "%s: nothing is in it", path);
+        }
     }
-    const ssize_t head = getline(&line, &room, in);
-    const off_t from = about.st_size > head + TAIL_BYTES ? about.st_size - TAIL_BYTES : head;
-    if (head > 0 && (text = malloc((size_t)head + TAIL_BYTES + 2))) {
-        memcpy(text, line, (size_t)head);
-        fseeko(in, from, SEEK_SET);
-        const size_t n = fread(text + head, 1, TAIL_BYTES, in);
-        text[(size_t)head + n] = '\0';
-    } else
-        rm_fail(error, -ENODATA, "%s: nothing is in it", path);
     free(line);
-    fclose(in);
+    if (in)
+        fclose(in);
+    else if (fd >= 0)
+        close(fd);
     return text;
 }
 

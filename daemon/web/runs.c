@@ -17,7 +17,6 @@
 #define ASK_NS     (1 * RM_NS_PER_S)  /* for an experiment's answers */
 #define SILENT_NS  (10 * RM_NS_PER_S) /* one that did not answer is not asked for so long */
 #define COMMAND_NS (10 * RM_NS_PER_S)
-#define PART_BYTES (1 << 20) /* of metrics.csv: its header; more than a minute of rows */
 
 static double seconds_since_1970(void)
 {
@@ -198,74 +197,22 @@ static int open_file(const char *directory, const char *name, off_t *bytes)
     return fd;
 }
 
-/* Up to `most` bytes from `from` on, NUL-terminated, for the caller to free. */
-static char *read_part(int fd, off_t from, size_t most, size_t *bytes)
-{
-    char *text = malloc(most + 1);
-    const ssize_t n = text ? pread(fd, text, most, from) : -1;
-    *bytes = n > 0 ? (size_t)n : 0;
-    if (text)
-        text[*bytes] = '\0';
-    return text;
-}
-
-/* The line of names and the last rows of metrics.csv; NULL: there are none. */
-static char *latest_rows(const char *directory)
-{
-    off_t size = 0;
-    size_t head_bytes, tail_bytes;
-    const int fd = open_file(directory, "metrics.csv", &size);
-    if (fd < 0)
-        return NULL;
-    const bool whole = size <= PART_BYTES;
-    char *head = read_part(fd, 0, PART_BYTES, &head_bytes);
-    if (whole || !head) {
-        close(fd);
-        return head;
-    }
-    char *tail = read_part(fd, size - PART_BYTES, PART_BYTES, &tail_bytes);
-    close(fd);
-    const char *row = tail ? strchr(tail, '\n') : NULL;
-    char *end = strchr(head, '\n'), *rows = NULL;
-    if (row && end)
-        rows = malloc((size_t)(end - head) + strlen(row) + 1);
-    if (rows) {
-        memcpy(rows, head, (size_t)(end - head));
-        memcpy(rows + (end - head), row, strlen(row) + 1);
-    }
-    free(head);
-    free(tail);
-    return rows;
-}
-
 static json_t *explain(const struct rm_web_run *run)
 {
-    struct rm_explained *x = calloc(1, sizeof *x);
-    struct rm_experiment *e = calloc(1, sizeof *e);
+    struct rm_explained x = {.experiment = NULL};
     struct rm_error error = {""};
-    char path[PATH_MAX], verdict[RM_VERDICT_MAX];
+    char verdict[RM_VERDICT_MAX];
     const char *directory = rm_web_run_directory(run);
-    char *csv = latest_rows(directory);
-    int rc = x && e && csv ? 0 : rm_fail(&error, -ENOENT, "its metrics cannot be read");
-    snprintf(path, sizeof path, "%s/config.json", directory ? directory : "");
-    if (rc == 0)
-        rc = rm_config_load(e, path, NULL, 0, &error);
+    const char *state = json_string_value(json_object_get(run->status, "state"));
+    const bool running = state && !strcmp(state, "running");
+    const int rc = directory ? rm_explain_run(&x, directory, running ? run->metrics : NULL, &error)
+                             : rm_fail(&error, -ENOENT, "the run's directory is not known");
+    json_t *all = rc ? json_pack("{s:s}", "error", error.text) : rm_explained_json(&x);
     if (rc == 0) {
-        const char *state = json_string_value(json_object_get(run->status, "state"));
-        const bool running = state && !strcmp(state, "running");
-        rc = rm_explain_rows(x, e, csv, running ? run->metrics : NULL, &error);
-        e = NULL;
-    }
-    json_t *all = rc ? json_pack("{s:s}", "error", error.text) : rm_explained_json(x);
-    if (rc == 0) {
-        rm_explained_verdict(x, verdict, sizeof verdict);
+        rm_explained_verdict(&x, verdict, sizeof verdict);
         json_object_set_new(all, "verdict", json_string(verdict));
     }
-    if (x)
-        rm_explained_free(x);
-    free(x);
-    free(e);
-    free(csv);
+    rm_explained_free(&x);
     return all;
 }
 
@@ -283,15 +230,17 @@ const json_t *rm_web_run_explain(struct rm_web_run *run)
 json_t *rm_web_run_log(const struct rm_web_run *run)
 {
     off_t size = 0;
-    size_t bytes;
     const int fd = open_file(rm_web_run_directory(run), "log.txt", &size);
     if (fd < 0)
         return NULL;
     const off_t from = size > RM_WEB_LOG_BYTES ? size - RM_WEB_LOG_BYTES : 0;
-    char *text = read_part(fd, from, RM_WEB_LOG_BYTES, &bytes);
+    char *text = malloc(RM_WEB_LOG_BYTES + 1);
+    const ssize_t n = text ? pread(fd, text, RM_WEB_LOG_BYTES, from) : -1;
+    const size_t bytes = n > 0 ? (size_t)n : 0;
     close(fd);
     if (!text)
         return NULL;
+    text[bytes] = '\0';
     const char *line = from ? strchr(text, '\n') : NULL;
     const char *begin = line ? line + 1 : text;
     for (char *c = text; c < text + bytes; c++)

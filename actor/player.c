@@ -9,6 +9,7 @@
 #include "config/names.h"
 #include "config/traits.h"
 #include "learner/net/policy_file.h"
+#include "shm/base/file.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -58,29 +59,15 @@ static bool shows_pictures(const struct player *p)
 
 /* --- frames ---------------------------------------------------------------------------------- */
 
-static int put(int fd, const void *data, size_t bytes)
-{
-    for (const char *at = data; bytes > 0;) {
-        const ssize_t n = write(fd, at, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -EPIPE;
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
-}
-
 static int put_frame(struct player *p, enum rm_player_kind kind, struct rm_error *error)
 {
     p->head.magic = RM_PLAYER_MAGIC;
     p->head.kind = kind;
-    int rc = put(p->options->fd, &p->head, sizeof p->head);
+    int rc = rm_file_write_all(p->options->fd, &p->head, sizeof p->head);
     if (rc == 0)
-        rc = put(p->options->fd, p->text, p->head.text_bytes);
+        rc = rm_file_write_all(p->options->fd, p->text, p->head.text_bytes);
     if (rc == 0)
-        rc = put(p->options->fd, p->rgb, (size_t)p->head.width * p->head.height * 3);
+        rc = rm_file_write_all(p->options->fd, p->rgb, (size_t)p->head.width * p->head.height * 3);
     return rc < 0 ? rm_fail(error, rc, "the reader of the pictures has closed the pipe") : 0;
 }
 

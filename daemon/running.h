@@ -109,8 +109,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
 /* Logs what was resumed or taken over, and gives the session to the service manager to keep. */
 void rm_daemon_keep_session(struct rm_daemon *daemon);
 
-/* --- lifecycle.c: events and transitions
- * --------------------------------------------------------- */
+/* --- lifecycle.c: events and transitions ----------------------------------------------------- */
 
 extern const struct rm_supervisor_ops rm_daemon_supervisor_ops;
 extern const struct rm_settings_ops rm_daemon_settings_ops;
@@ -142,15 +141,18 @@ void rm_daemon_signal(void *user, uint32_t index, int pid, int signal);
 
 /* The whole state as one object (see status.c for its members). */
 json_t *rm_daemon_status(struct rm_daemon *daemon);
-/* The latest weights as files in policies/newest/; the client is answered later. -EAGAIN: others
- * are being written. */
-int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
 
 /* An agent's figures per episode, as in status. */
 json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool evaluated);
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
 /* Where these numbers are in the memory of the board. */
 json_t *rm_daemon_counters(const struct rm_daemon *daemon);
+
+/* --- policies.c ------------------------------------------------------------------------------ */
+
+/* The latest weights as files in policies/newest/; the client is answered later. -EAGAIN: others
+ * are being written. */
+int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
 
 /* --- commands.c ------------------------------------------------------------------------------ */
 

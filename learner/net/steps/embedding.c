@@ -45,7 +45,8 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
             c,
             "the world's numbers go from %g to %g, which gives no size of a table; give \"codes\"",
             of->low, of->high);
-    if (!layer->columns && codes < codes_of(of))
+    /* In groups the largest number may be of the first column. */
+    if (codes < codes_of(of) && layer->first_codes < codes_of(of))
         return rm_compile_refuse(
             c, "the world's numbers go from %g to %g; a table of %u codes is too small", of->low,
             of->high, codes);

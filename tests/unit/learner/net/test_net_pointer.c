@@ -228,6 +228,15 @@ static void refusals(void **state)
          3,
          2,
          "first_codes and difference are for groups"},
+        {{.layer_count = 1,
+          .layers = {{.type = RM_LAYER_EMBEDDING,
+                      .units = 4,
+                      .columns = 3,
+                      .codes = 9,
+                      .first_codes = 9}}},
+         3,
+         2,
+         "the world's numbers go from 0 to 9; a table of 9 codes is too small"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rm_net *net;
@@ -244,6 +253,24 @@ static void refusals(void **state)
     }
 }
 
+/* The largest number may be of the first column, which has a table of its own. */
+static void the_first_column_may_be_the_largest(void **state)
+{
+    const struct rm_net_shape of = {
+        .inputs = 12, .actions = 3, .outputs_per_action = 1, .dims = 2, .dim = {4, 3}, .high = 9};
+    const struct rm_network_config config = {
+        .layer_count = 2,
+        .layers = {
+            {.type = RM_LAYER_EMBEDDING, .units = 4, .columns = 3, .codes = 4, .first_codes = 10},
+            {.type = RM_LAYER_MEAN_POOL}}};
+    struct rm_error error = {""};
+    struct rm_net *net;
+    (void)state;
+    if (rm_net_compile(&net, &config, &of, &error) < 0)
+        fail_msg("%s", error.text);
+    rm_net_destroy(net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +278,7 @@ int main(void)
         cmocka_unit_test(places_do_not_matter),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(the_first_column_may_be_the_largest),
     };
     return run_on_levels(tests, sizeof tests / sizeof tests[0]);
 }

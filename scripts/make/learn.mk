@@ -18,6 +18,15 @@ GOODHART_ARGS ?=
 goodhart: binaries
 	@BUILD=$(BUILD) tests/learning/run-goodhart $(GOODHART_ARGS)
 
+# What distilled policies do in context, into docs/figures/histories.json: three seeds, which take a minute or two each.
+# `make figures` writes table and plot of docs/histories.md from it. HISTORIES_ARGS='--seeds 1-3 --set run.steps=4000' for
+# other runs, which are printed and not kept.
+HISTORIES_ARGS ?=
+.PHONY: histories
+histories: binaries
+	@BUILD=$(BUILD) tests/learning/run-histories \
+	    $(if $(HISTORIES_ARGS),$(HISTORIES_ARGS),--results docs/figures/histories.json)
+
 # Policy files against the library of their format and NumPy, in a throw-away environment.
 .PHONY: formats
 formats: $(BUILD)/tests/unit/learner/net/test_learner_safetensors $(BUILD)/tests/unit/learner/net/test_learner_policy_file

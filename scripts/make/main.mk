@@ -58,7 +58,7 @@ bench: deps
 	$(REMAKE) all benches
 	@BUILD=$(BUILD) scripts/bench/run $(ONLY)
 
-# README and docs from what bench, bench-peers and learn measured; the first two leave it in build/.
+# README and docs from what bench, bench-peers, learn and histories measured; the first two leave it in build/.
 .PHONY: figures
 figures:
 	@mkdir -p docs/figures
@@ -103,7 +103,7 @@ help:
 	@echo "make            build everything into $(BUILD)/"
 	@echo "make bench      benchmarks into $(BUILD)/bench.json (ONLY=name for one)"
 	@echo "make explain-check   how well ringctl explain predicts rates (a quiet host; ten minutes)"
-	@echo "make figures    README and docs from what bench, bench-peers and learn measured"
+	@echo "make figures    README and docs from what bench, bench-peers, learn and histories measured"
 	@echo "make models     model-check the shared-memory protocols"
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"
 	@echo "make valgrind   those of units, memory and the emulated device under valgrind (some: ONLY='unit/daemon/%')"
@@ -111,6 +111,7 @@ help:
 	@echo "make release-check   what a release has passed: lint, test, asan, tsan, valgrind (hours)"
 	@echo "make learn      learning table over seeds, in free and sequential mode (hours); learn-long: its longest rows"
 	@echo "make goodhart   the table and the plots of docs/goodhart.md"
+	@echo "make histories  three policies distilled from histories, for docs/histories.md"
 	@echo "make parity     compare networks and updates with PyTorch (in a throw-away environment)"
 	@echo "make python-worlds  environments of Gymnasium and PettingZoo in workers beside themselves (in a throw-away one)"
 	@echo "make python-training  trains in each of them for a minute"

@@ -229,6 +229,14 @@ class Batch:
             self.picture = np.frombuffer(buffer, np.uint8, self.size_shown[0] * self.size_shown[1] * 3,
                                          layout["picture"]).reshape(*self.size_shown, 3)
 
+    def made_for(self, w):
+        """The environment of world w, or of those from w on. What it draws when it is made does not depend on who else is in
+        the process."""
+        if w == 0:
+            return self.env
+        Draws.seed(int(self.seeds[w]))
+        return self.make()
+
     def trial(self, steps):
         """Counts steps of a trial: so many, and on to an episode's end while figures are sought."""
         played = 0
@@ -341,7 +349,7 @@ class Single(Batch):
         self.envs = []
         for w in range(self.worlds):
             self.where(w)
-            self.envs.append(self.env if w == 0 else self.make())
+            self.envs.append(self.made_for(w))
             space = self.envs[w].action_space
             if hasattr(space, "seed"):
                 space.seed(int(self.seeds[w]))
@@ -504,7 +512,7 @@ class Vector(Batch):
 
     def attach(self, buffer, layout):
         super().attach(buffer, layout)
-        self.envs = [self.env] + [self.make() for _ in range((self.worlds - 1) // self.size)]
+        self.envs = [self.made_for(w) for w in range(0, self.worlds, self.size)]
         self.over = np.ones(self.worlds, bool)
         self.starts = [None] * self.worlds  # what is legal with the first observation of the episode that begins next
 
@@ -703,7 +711,7 @@ class Parallel(Batch):
 
     def attach(self, buffer, layout):
         super().attach(buffer, layout)
-        self.envs = [self.env] + [self.make() for _ in range(self.worlds - 1)]
+        self.envs = [self.made_for(w) for w in range(self.worlds)]
         self.playing = [[False] * len(self.agents) for _ in range(self.worlds)]
 
     def begin(self, w):
@@ -801,7 +809,7 @@ class Aec(Batch):
 
     def attach(self, buffer, layout):
         super().attach(buffer, layout)
-        self.envs = [self.env] + [self.make() for _ in range(self.worlds - 1)]
+        self.envs = [self.made_for(w) for w in range(self.worlds)]
         count = len(self.agents)
         self.playing = [[False] * count for _ in range(self.worlds)]
         self.lasts = [[None] * count for _ in range(self.worlds)]  # (observation, info, reward, flags) still to be shown

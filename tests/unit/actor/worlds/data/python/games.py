@@ -91,6 +91,20 @@ class Drawing(Corridor):
 drawing = Drawing
 
 
+class Built(Corridor):
+    """Draws when it is made, as environments with a generated level do."""
+
+    def __init__(self):
+        super().__init__(random.randrange(2, 1000), int(np.random.randint(2, 9)))
+
+    def show(self):
+        self.seen[:] = self.length, self.most, self.seed % 1000
+        return self.seen
+
+
+built = Built
+
+
 class Masked(Corridor):
     """Going back at the start is illegal, by the info."""
 

@@ -25,23 +25,24 @@ static void print_verdict(const struct rm_explained *x, const struct rm_style *s
     char verdict[RM_VERDICT_MAX];
     rm_explained_verdict(x, verdict, sizeof verdict);
     printf("%s%s: %s%s\n", rm_style_bold(style), x->experiment->name, verdict, rm_style_off(style));
-    printf("%s agent steps/s over %s s: %s steps, %s updates\n", rm_format_number(x->steps_per_s).s,
-           rm_format_number(x->window_s).s, rm_format_count(x->steps).s,
-           rm_format_count(x->updates).s);
-    printf("cores: %s, of which the run keeps %.2f busy and other processes %.2f",
-           rm_format_number(x->load.cores).s, rm_load_busy(&x->load), x->load.around);
+    printf("speed: %s agent steps/s in %s s of training (%s steps, %s updates)\n",
+           rm_format_count(x->steps_per_s).s, rm_format_number(x->window_s).s,
+           rm_format_count(x->steps).s, rm_format_count(x->updates).s);
     if (x->alone_steps_per_s > 1.05 * x->steps_per_s)
-        printf("; alone on the host about %s steps/s", rm_format_number(x->alone_steps_per_s).s);
-    printf("\n\n");
+        printf("alone on the host: about %s agent steps/s\n",
+               rm_format_count(x->alone_steps_per_s).s);
+    printf("cores: %s; this run uses %.2f of them, other processes %.2f\n\n",
+           rm_format_number(x->load.cores).s, rm_load_busy(&x->load), x->load.around);
 }
 
-/* The largest shares by name: "forward 31%, backward 20%". */
+/* The two largest shares by name: "forward 31%, backward 20%"; a single one by its name alone, if
+ * `total` stands beside it. */
 static void largest(char *text, size_t size, const double *shares, int count,
-                    const char *(*name)(int), int skip)
+                    const char *(*name)(int), int skip, double total)
 {
     bool taken[RM_PHASE_COUNT] = {false};
     text[0] = '\0';
-    for (int n = 0; n < 4; n++) {
+    for (int n = 0; n < 2; n++) {
         int best = -1;
         for (int i = 0; i < count; i++)
             if (i != skip && !taken[i] && shares[i] >= SHOWN &&
@@ -51,54 +52,71 @@ static void largest(char *text, size_t size, const double *shares, int count,
             return;
         taken[best] = true;
         const size_t used = strlen(text);
-        snprintf(text + used, size - used, "%s%s %.0f%%", used ? ", " : "", name(best),
-                 100 * shares[best]);
+        if (n == 0 && shares[best] > total - SHOWN)
+            snprintf(text, size, "%s", name(best));
+        else
+            snprintf(text + used, size - used, "%s%s %.0f%%", used ? ", " : "", name(best),
+                     100 * shares[best]);
     }
 }
 
 static const char *phase_name(int phase)
 {
-    return rm_phase_name((enum rm_phase)phase);
+    return phase == RM_PHASE_OTHER ? "other work" : rm_phase_name((enum rm_phase)phase);
 }
 
 static const char *wait_name(int wait)
 {
-    return rm_wait_name((enum rm_wait)wait);
+    return wait == RM_WAIT_OTHER ? "other reasons" : rm_wait_name((enum rm_wait)wait);
 }
 
+/* Of a process: how much of its time it worked and at what, how much it waited and for what. */
 static void print_duties(const struct rm_explained *x, const struct rm_style *style)
 {
-    static const struct rm_column columns[] = {{"DUTY", true, 0},     {"CORES", false, 0},
-                                               {"NO CORE", false, 0}, {"ASLEEP", false, 0},
-                                               {"FOR", true, 0},      {"WORK", true, 0}};
+    static const struct rm_column columns[] = {{"PROCESS", true, 0}, {"WORKS", false, 0},
+                                               {"AT", true, 0},      {"WAITS", false, 0},
+                                               {"FOR", true, 0},     {"NO CORE", false, 0}};
     static_assert((int)RM_WAIT_COUNT <= (int)RM_PHASE_COUNT, "largest() has room for both");
     struct rm_table table;
     char text[128];
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_explained_duty *d = &x->duty[i];
+        const double waits = d->phase[RM_PHASE_WAITING];
         rm_table_cell(&table, "%s", d->name);
-        rm_table_cell(&table, "%.2f", d->cpu);
+        rm_table_cell(&table, "%.0f%%", 100 * (1 - waits));
+        largest(text, sizeof text, d->phase, RM_PHASE_COUNT, phase_name, RM_PHASE_WAITING,
+                1 - waits);
+        rm_table_cell(&table, "%s", text);
+        rm_table_cell(&table, "%.0f%%", 100 * waits);
+        largest(text, sizeof text, d->wait, RM_WAIT_COUNT, wait_name, -1, waits);
+        rm_table_cell(&table, "%s", text);
         rm_table_cell(&table, "%.0f%%", 100 * d->no_core);
-        rm_table_cell(&table, "%.0f%%", 100 * d->phase[RM_PHASE_WAITING]);
-        largest(text, sizeof text, d->wait, RM_WAIT_COUNT, wait_name, -1);
-        rm_table_cell(&table, "%s", text);
-        largest(text, sizeof text, d->phase, RM_PHASE_COUNT, phase_name, RM_PHASE_WAITING);
-        rm_table_cell(&table, "%s", text);
     }
     rm_table_end(&table, stdout, style);
+    puts("WORKS and WAITS are all of a process's time. NO CORE: how much of it the process could\n"
+         "have run in, and other processes had the cores.");
 }
 
 static void print_stations(const struct rm_explained *x, const struct rm_style *style)
 {
-    static const struct rm_column columns[] = {{"10 % MORE OF", true, 0}, {"COSTS", false, 0}};
+    static const struct rm_column columns[] = {{"10 % MORE TIME FOR", true, 0},
+                                               {"MAKES THE RUN", false, 0}};
     struct rm_table table;
+    bool printed[RM_STATION_COUNT] = {false};
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
-    for (int s = 0; s < RM_STATION_COUNT; s++)
-        if (x->elasticity[s] >= SHOWN) {
-            rm_table_cell(&table, "%s", rm_explained_station(s));
-            rm_table_cell(&table, "%.1f%%", 10 * x->elasticity[s]);
-        }
+    for (;;) {
+        int best = -1;
+        for (int s = 0; s < RM_STATION_COUNT; s++)
+            if (!printed[s] && x->elasticity[s] >= SHOWN &&
+                (best < 0 || x->elasticity[s] > x->elasticity[best]))
+                best = s;
+        if (best < 0)
+            break;
+        printed[best] = true;
+        rm_table_cell(&table, "%s", rm_explained_station(best));
+        rm_table_cell(&table, "%.1f %% longer", 10 * x->elasticity[best]);
+    }
     putchar('\n');
     rm_table_end(&table, stdout, style);
 }
@@ -109,8 +127,8 @@ static void print_changes(const char *title, const struct rm_explained_change *c
     if (count)
         printf("\n%s\n", title);
     for (uint32_t i = 0; i < count; i++)
-        printf("  %s=%s: %s steps/s, %+.0f %%%s\n", changes[i].key, changes[i].value,
-               rm_format_number(changes[i].steps_per_s).s,
+        printf("  %s=%s: %s agent steps/s, %+.0f %%%s\n", changes[i].key, changes[i].value,
+               rm_format_count(changes[i].steps_per_s).s,
                100 * (changes[i].steps_per_s / x->steps_per_s - 1),
                changes[i].learns ? " (changes what is learned)" : "");
 }
@@ -123,10 +141,10 @@ static void print_human(const struct rm_explained *x)
     if (!x->known)
         return;
     print_stations(x, &style);
-    print_changes("would move it, by the model:", x->move, x->moves, x);
+    print_changes("settings that would change its speed, as predicted:", x->move, x->moves, x);
     if (!x->moves)
-        printf("\nno setting that the model knows would move it by 3 %%\n");
-    print_changes("would not, although people try it:", x->idle, x->idles, x);
+        printf("\nno setting that the model knows would change its speed by 3 %%\n");
+    print_changes("settings that would not, although people try them:", x->idle, x->idles, x);
 }
 
 /* --- the run --------------------------------------------------------------------------------- */

@@ -91,10 +91,27 @@ static void beat(void *slot)
     RM_POKE(&((struct rm_board_worker *)slot)->heartbeat_ns, rm_now_ns());
 }
 
+/* At the start of a run the learners of several policies mostly choose the same for the same
+ * reason: only the first one logs it. */
+static bool logged_by_another(const struct rm_learner *l)
+{
+    struct rm_device_choice other;
+    bool same = false;
+    if (RM_PEEK(&l->slot->generation) > 1)
+        return false;
+    for (uint32_t p = 0; p < l->policy && !same; p++) {
+        const struct rm_device_request request = rm_device_request_of(l->session, p);
+        same =
+            rm_device_choose(&other, &request, NULL) == 0 && strcmp(other.why, l->choice.why) == 0;
+    }
+    return same;
+}
+
 static int open_backend(struct rm_learner *l, const struct rm_device_request *request,
                         struct rm_error *error)
 {
-    fprintf(stderr, "learner of %s: %s\n", l->plan->name, l->choice.why);
+    if (!logged_by_another(l))
+        fprintf(stderr, "learner of %s: %s\n", l->plan->name, l->choice.why);
     rm_device_report(l->slot, &l->choice, 0);
     const int rc = rm_device_open(&l->backend, &l->choice, request, error);
     if (!rc) {

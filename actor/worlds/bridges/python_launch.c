@@ -3,12 +3,14 @@
 #include "shm/base/file.h"
 #include "shm/base/severity.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,10 +97,67 @@ static int find_package(char path[PATH_MAX], struct rm_error *error)
                    "to the folder that has it");
 }
 
+/* --- temporary folders ----------------------------------------------------------------------- */
+
+#define FOLDER    "ringmaster-python-" /* what begins so in TMPDIR is removed: a name of its own */
+#define HOLDS_MAX 8
+
+/* Opens a temporary folder and locks it as its owner; the lock ends with the process. -1: another
+ * process has it, or it is gone. */
+static int hold(const char *path)
+{
+    struct stat opened, named;
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 &&
+        opened.st_uid == geteuid() && lstat(path, &named) == 0 && named.st_ino == opened.st_ino)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Removes what processes that were killed have left. */
+static void remove_ownerless(const char *above)
+{
+    char path[PATH_MAX];
+    DIR *all = opendir(above);
+    /* cppcheck-suppress readdirCalled ; one thread, and glibc's is safe with a stream of one's own
+     */
+    for (struct dirent *one; all && (one = readdir(all));) {
+        if (strncmp(one->d_name, FOLDER, strlen(FOLDER)) != 0 ||
+            snprintf(path, sizeof path, "%s/%s", above, one->d_name) >= (int)sizeof path)
+            continue;
+        const int fd = hold(path);
+        if (fd < 0)
+            continue;
+        rm_file_remove_all(path);
+        close(fd);
+    }
+    if (all)
+        closedir(all);
+}
+
+/* Makes one of its own. A process that starts at the same moment may take a new folder for an
+ * ownerless one. Where a file system has no locks, none is ever ownerless. */
+static int make_held(struct rm_python_launching *l, const char *above, struct rm_error *error)
+{
+    char made[PATH_MAX];
+    l->held = -1;
+    for (int tries = 0; l->held < 0 && tries < HOLDS_MAX; tries++) {
+        if (tries > 0)
+            (void)rmdir(made);
+        snprintf(made, sizeof made, "%s/" FOLDER "XXXXXX", above);
+        if (!mkdtemp(made))
+            return rm_fail(error, -errno, "%s: %s", made, strerror(errno));
+        l->held = hold(made);
+    }
+    return realpath(made, l->folder) ? 0 : rm_fail(error, -errno, "%s: %s", made, strerror(errno));
+}
+
 static int make_folder(struct rm_python_launching *l, const char *directory, struct rm_error *error)
 {
     const char *tmp = getenv("TMPDIR");
-    char above[PATH_MAX - 32], made[PATH_MAX];
+    char above[PATH_MAX - 32];
     if (directory) {
         snprintf(above, sizeof above, "%s/tmp", directory);
         snprintf(l->above, sizeof l->above, "%s", above);
@@ -107,10 +166,8 @@ static int make_folder(struct rm_python_launching *l, const char *directory, str
     } else {
         snprintf(above, sizeof above, "%s", tmp && tmp[0] ? tmp : "/tmp");
     }
-    snprintf(made, sizeof made, "%s/python-XXXXXX", above);
-    if (!mkdtemp(made) || !realpath(made, l->folder))
-        return rm_fail(error, -errno, "%s: %s", made, strerror(errno));
-    return 0;
+    remove_ownerless(above);
+    return make_held(l, above, error);
 }
 
 /* --- the environment ------------------------------------------------------------------------- */
@@ -379,8 +436,10 @@ int rm_python_launching_prepare(struct rm_python_launching *l,
 
 void rm_python_launching_free(struct rm_python_launching *l)
 {
-    if (l->folder[0])
+    if (l->folder[0]) {
         rm_file_remove_all(l->folder);
+        close(l->held);
+    }
     if (l->above[0])
         (void)rmdir(l->above); /* who is last */
     for (size_t i = 0; l->environment && l->environment[i]; i++)

@@ -14,6 +14,7 @@ struct rm_python_launching {
     struct rm_sandbox_program sandbox;
     char interpreter[PATH_MAX];
     char folder[PATH_MAX]; /* temporary, of this batch; removed at the end */
+    int held;              /* its descriptor, whose lock says that it has an owner */
     char above[PATH_MAX];  /* the run's folder that contains it; "" if it is in TMPDIR */
     char *arguments[4];
     char **environment; /* ends with NULL; owned */

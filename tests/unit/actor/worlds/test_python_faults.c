@@ -349,6 +349,49 @@ static void temporary_files_are_gone(void **state)
     assert_int_equal(rmdir(run), 0);
 }
 
+/* The folder of an actor that was killed is removed by the next one; that of one that runs is not.
+ */
+static void files_of_a_killed_actor_are_gone_with_the_next(void **state)
+{
+    static struct rm_experiment experiment;
+    char run[] = "/tmp/rm-python-XXXXXX", path[64];
+    int status, up[2];
+    char byte;
+    struct stat st;
+    (void)state;
+    assert_non_null(mkdtemp(run));
+    snprintf(path, sizeof path, "%s/tmp", run);
+    experiment.actor.python_workers = 1;
+    experiment.actor.step_deadline_s = 60;
+    rm_python_place(&experiment, run);
+    rm_test_python_config(&config, "games:corridor", NULL);
+    assert_int_equal(pipe(up), 0);
+    const pid_t actor = fork();
+    if (actor == 0) {
+        rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+        (void)!write(up[1], "", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(up[0], &byte, 1), 1);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 4); /* both run */
+    rm_test_batch_close(&batch);
+    kill(actor, SIGKILL);
+    assert_int_equal(waitpid(actor, &status, 0), actor);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 3);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 3); /* its own alone */
+    rm_test_batch_close(&batch);
+    assert_int_equal(stat(path, &st), -1);
+    assert_int_equal(rmdir(run), 0);
+    close(up[0]);
+    close(up[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +405,7 @@ int main(void)
         cmocka_unit_test(nothing_that_it_started_survives),
         cmocka_unit_test(a_worker_that_grows_is_replaced),
         cmocka_unit_test(temporary_files_are_gone),
+        cmocka_unit_test(files_of_a_killed_actor_are_gone_with_the_next),
     };
     if (!rm_test_python()) {
         puts("1..0 # SKIP /usr/bin/python3 has no NumPy");

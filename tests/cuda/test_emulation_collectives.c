@@ -113,8 +113,7 @@ static void no_thread_holds_up_the_others(void **state)
 }
 
 /* A rank's process: executes this program again, since sanitizers lose track of threads over a
- * fork.
- */
+ * fork. By its path: under valgrind /proc/self/exe is valgrind. */
 static int be_a_rank(const char *fd, const char *rank)
 {
     struct rank *ranks =
@@ -144,7 +143,8 @@ static void processes_get_the_same_bits(void **state)
         ranks[i].rc = -1;
         memcpy(ranks[i].id, id, sizeof id);
         if ((pids[i] = fork()) == 0) {
-            execl("/proc/self/exe", "rank", fd_text, rank, (char *)NULL);
+            execl(rm_test_build_path("tests/cuda/test_emulation_collectives"), "rank", fd_text,
+                  rank, (char *)NULL);
             _exit(1);
         }
     }

@@ -55,7 +55,7 @@ AS = {
     "ALE/Pong-v5": ("worlds_for_oracle:ale", {"name": "ALE/Pong-v5", "obs_type": "ram"}),
     "ALE/Breakout-v5": ("worlds_for_oracle:small", {"name": "ALE/Breakout-v5"}),
     "knights_archers_zombies": ("pettingzoo.butterfly.knights_archers_zombies_v10:parallel_env", {"max_cycles": 300}),
-    "cooperative_pong": ("worlds_for_oracle:small_parallel", {"module": "pettingzoo.butterfly.cooperative_pong_v5"}),
+    "cooperative_pong_v5:": ("worlds_for_oracle:small_parallel", {"module": "pettingzoo.butterfly.cooperative_pong_v5"}),
     "pistonball": ("worlds_for_oracle:small_parallel", {"module": "pettingzoo.butterfly.pistonball_v6", "n_pistons": 5}),
 }
 

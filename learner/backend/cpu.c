@@ -134,14 +134,24 @@ static const struct rm_backend_ops ops = {
 #undef ROW
 /* clang-format on */
 
-/* The lists name every operation: seven functions on memory and threads are not in them. */
-#define ONE(name) +1
-_Static_assert(sizeof(struct rm_backend_ops) ==
-                   (7 RM_OPERATIONS(ONE) RM_CPU_OPERATIONS(ONE) RM_DEVICE_OPERATIONS(ONE)) *
-                       sizeof(void (*)(void)),
+/* The lists name every operation once: seven functions on memory and threads are not in them. */
+/* clang-format off */
+#define ONE(name) char name;
+struct listed {
+    RM_OPERATIONS(ONE)
+    RM_CPU_OPERATIONS(ONE)
+    RM_DEVICE_OPERATIONS(ONE)
+};
+struct listed_kernels {
+    RM_KERNELS(ONE)
+};
+/* clang-format on */
+_Static_assert(sizeof(struct rm_backend_ops) / sizeof(void (*)(void)) == 7 + sizeof(struct listed),
                "an operation is in one of the lists of backend.h");
-_Static_assert(sizeof(struct rm_kernels) - offsetof(struct rm_kernels, product) ==
-                   (RM_KERNELS(ONE)) * sizeof(void (*)(void)) + 4 * sizeof(uint32_t),
+_Static_assert((sizeof(struct rm_kernels) - offsetof(struct rm_kernels, product) -
+                4 * sizeof(uint32_t)) /
+                       sizeof(void (*)(void)) ==
+                   sizeof(struct listed_kernels),
                "a kernel is in the list of kernels.h");
 #undef ONE
 

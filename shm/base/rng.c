@@ -6,6 +6,9 @@
 
 #define BLOCK_WORDS 4u
 
+static rm_philox_blocks_fn *const blocks_of_level[RM_LEVEL_COUNT] = {
+    rm_isa_v2_philox_blocks, rm_isa_v3_philox_blocks, rm_isa_v4_philox_blocks};
+
 void rm_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4])
 {
     rm_draw_block(key, counter, out);
@@ -13,9 +16,7 @@ void rm_philox(uint64_t key, const uint32_t counter[4], uint32_t out[4])
 
 void rm_philox_blocks(uint64_t key, const uint32_t counter[4], uint32_t *out, uint32_t n)
 {
-    static rm_philox_blocks_fn *const of_level[RM_LEVEL_COUNT] = {
-        rm_isa_v2_philox_blocks, rm_isa_v3_philox_blocks, rm_isa_v4_philox_blocks};
-    of_level[rm_isa_level()](key, counter, out, n);
+    blocks_of_level[rm_isa_level()](key, counter, out, n);
 }
 
 struct rm_rng rm_rng_at(uint64_t seed, enum rm_rng_stream stream, uint32_t a, uint64_t b)

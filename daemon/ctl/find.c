@@ -270,16 +270,19 @@ int rm_find_open(struct rm_ctl_client *client, const struct rm_ctl_arguments *gi
                       given->command->arguments[0].optional ? given->argument[0] : NULL);
 }
 
-static int load_file(struct rm_experiment **e, const char *file)
+/* NULL: the reason was printed, and the exit code is in *rc. */
+static struct rm_experiment *load_file(const char *file, int *rc)
 {
     struct rm_error error = {""};
-    *e = malloc(sizeof **e);
-    if (!*e)
-        return rm_ctl_complain(RM_CTL_FAILED, "no memory");
-    if (rm_config_load(*e, file, NULL, 0, &error) == 0)
-        return RM_CTL_OK;
-    free(*e);
-    return rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "%s", error.text);
+    struct rm_experiment *e = malloc(sizeof *e);
+    if (!e)
+        *rc = rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    else if (rm_config_load(e, file, NULL, 0, &error) == 0)
+        return e;
+    else
+        *rc = rm_ctl_complain(RM_CTL_BAD_CONFIGURATION, "%s", error.text);
+    free(e);
+    return NULL;
 }
 
 /* Writes the latest run of an experiment, or the latest of run `number` of its sweep. Is it there?
@@ -301,10 +304,10 @@ static bool is_file(const char *name)
 
 static int run_of_file(char *path, const char *file)
 {
-    struct rm_experiment *e;
     char first[PATH_MAX];
-    int rc = load_file(&e, file);
-    if (rc)
+    int rc = 0;
+    struct rm_experiment *e = load_file(file, &rc);
+    if (!e)
         return rc;
     if (!is_there(e, -1, path)) {
         if (is_there(e, 0, first))
@@ -320,13 +323,13 @@ static int run_of_file(char *path, const char *file)
 
 int rm_find_runs_of_sweep(char **runs, size_t room, size_t *count, const char *name)
 {
-    struct rm_experiment *e;
     char path[PATH_MAX];
+    int rc = RM_CTL_OK;
     *count = 0;
     if (!is_file(name))
-        return RM_CTL_OK;
-    int rc = load_file(&e, name);
-    if (rc)
+        return rc;
+    struct rm_experiment *e = load_file(name, &rc);
+    if (!e)
         return rc;
     const bool one = strlen(e->sweep) <= 2 && is_there(e, -1, path);
     for (long i = 0; !one && rc == 0 && (size_t)i <= room; i++) {

@@ -161,6 +161,11 @@ static const struct rm_kernels *const levels[RM_LEVEL_COUNT] = {
 static const struct rm_kernels *choose(const char *isa, struct rm_error *error)
 {
     const enum rm_isa_level best = rm_isa_level();
+    if (!(__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") &&
+          __builtin_cpu_supports("ssse3"))) {
+        rm_fail(error, -ENOTSUP, "backend: this host is older than x86-64-v2");
+        return NULL;
+    }
     if (!isa || !*isa || strcmp(isa, "auto") == 0)
         return levels[best];
     for (int i = 0; i < RM_LEVEL_COUNT; i++) {

@@ -329,17 +329,23 @@ static void a_worker_that_grows_is_replaced(void **state)
     assert_non_null(strstr(said, "(actor.recycle_mb 400): replaced"));
 }
 
-static void temporary_files_are_gone(void **state)
+/* Makes a run's directory, for worlds that are opened from here on; `path`: that of their files. */
+static void begin_run(char *run, char path[64])
 {
     static struct rm_experiment experiment;
-    char run[] = "/tmp/rm-python-XXXXXX", path[64];
-    (void)state;
     assert_non_null(mkdtemp(run));
-    snprintf(path, sizeof path, "%s/tmp", run);
+    snprintf(path, 64, "%s/tmp", run);
     experiment.actor.python_workers = 1;
     experiment.actor.step_deadline_s = 60;
     rm_python_place(&experiment, run);
     rm_test_python_config(&config, "games:corridor", NULL);
+}
+
+static void temporary_files_are_gone(void **state)
+{
+    char run[] = "/tmp/rm-python-XXXXXX", path[64];
+    (void)state;
+    begin_run(run, path);
     rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -353,18 +359,12 @@ static void temporary_files_are_gone(void **state)
  */
 static void files_of_a_killed_actor_are_gone_with_the_next(void **state)
 {
-    static struct rm_experiment experiment;
     char run[] = "/tmp/rm-python-XXXXXX", path[64];
     int status, up[2];
     char byte;
     struct stat st;
     (void)state;
-    assert_non_null(mkdtemp(run));
-    snprintf(path, sizeof path, "%s/tmp", run);
-    experiment.actor.python_workers = 1;
-    experiment.actor.step_deadline_s = 60;
-    rm_python_place(&experiment, run);
-    rm_test_python_config(&config, "games:corridor", NULL);
+    begin_run(run, path);
     assert_int_equal(pipe(up), 0);
     const pid_t actor = fork();
     if (actor == 0) {

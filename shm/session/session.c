@@ -405,14 +405,14 @@ static int attach_wakes(struct rm_session *session, struct rm_error *error)
 
 /* The actor can write the ring's header, so take the ring's shape from the configuration. The ring
  * was complete before any worker was started. */
-static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t policy,
+static int attach_ring(struct rm_session *session, uint32_t actor, uint32_t policy, int fd,
                        struct rm_error *error)
 {
     const struct rm_policy_plan *plan = &session->plan.policy[policy];
     const struct rm_ring_spec want =
         rm_session_ring_spec(&session->experiment, plan, actor, policy);
     struct rm_ring *ring = rm_session_ring(session, actor, policy);
-    int r = rm_ring_attach(ring, rm_fd_ring(&session->objects, actor, policy), true, error);
+    int r = rm_ring_attach(ring, fd, true, error);
     if (r == RM_ATTACH_AWAITING_VERSION)
         r = rm_fail(error, -EPROTO, "it is not complete");
     else if (r == RM_ATTACH_OK && memcmp(&ring->spec, &want, sizeof want) != 0)
@@ -439,7 +439,7 @@ static int attach(struct rm_session *session, const struct share *share, struct 
     for (uint32_t a = 0; a < o->actors; a++)
         for (uint32_t p = 0; r == 0 && p < o->policies; p++)
             if (learns || (share->role == RM_ROLE_ACTOR && a == share->worker))
-                r = attach_ring(session, a, p, error);
+                r = attach_ring(session, a, p, rm_fd_ring(o, a, p), error);
     if (r == 0)
         r = attach_wakes(session, error);
     for (uint32_t p = 0; r == 0 && learns && p < o->priorities; p++)
@@ -763,15 +763,8 @@ static int attach_all(struct rm_session *session, const int *fds, struct rm_erro
             rc = rm_fail(error, -EPROTO, "its weights of policy %s belong to a different network",
                          plan->policy[p].name);
     }
-    for (uint32_t i = 0; rc == 0 && i < o->actors * o->policies; i++) {
-        const uint32_t actor = i / o->policies, policy = i % o->policies;
-        const struct rm_ring_spec want =
-            rm_session_ring_spec(&session->experiment, &plan->policy[policy], actor, policy);
-        rc = rm_ring_attach(&session->rings[i], fds[n++], true, error);
-        if (rc == 0 && memcmp(&session->rings[i].spec, &want, sizeof want) != 0)
-            rc = rm_fail(error, -EPROTO, "its ring of actor %u for policy %s has a different shape",
-                         actor, plan->policy[policy].name);
-    }
+    for (uint32_t i = 0; rc == 0 && i < o->actors * o->policies; i++)
+        rc = attach_ring(session, i / o->policies, i % o->policies, fds[n++], error);
     for (uint32_t p = 0; rc == 0 && p < o->priorities; p++)
         rc = rm_priorities_attach(&session->priorities[p], fds[n++], true, error);
     return rc > 0 ? rm_fail(error, -EPROTO, "one of its objects is not complete") : rc;

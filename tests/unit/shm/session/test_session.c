@@ -7,6 +7,7 @@
 #include "learner/net/net.h"
 #include "shm/duty.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -60,6 +61,31 @@ static void the_configuration_is_decided(void **state)
     assert_int_equal(pwrite(again, "x", 1, 200), -1);
     assert_int_equal(mprotect(s.config.base, 4096, PROT_READ | PROT_WRITE), -1);
     close(again);
+    rm_session_close(&s);
+}
+
+/* A worker that was given a text that somebody can still write. */
+static void a_text_that_is_not_sealed_is_refused(void **state)
+{
+    static struct rm_session s;
+    static struct rm_experiment experiment;
+    struct rm_error error = {""};
+    int status;
+    (void)state;
+    assert_int_equal(rm_test_session_file(&s, "config/treasurehunt.json", hunt), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int copy = memfd_create("config", MFD_ALLOW_SEALING);
+        if (copy < 0 || ftruncate(copy, (off_t)s.config.bytes) < 0 ||
+            pwrite(copy, s.config.base, s.config.bytes, 0) != (ssize_t)s.config.bytes ||
+            fcntl(copy, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ||
+            dup2(copy, RM_FD_CONFIG) < 0)
+            _exit(2);
+        const int rc = rm_session_read_config(&experiment, &error);
+        _exit(rc == -EPROTO && strstr(error.text, "is not sealed against writing") ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
     rm_session_close(&s);
 }
 
@@ -495,6 +521,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds_are_split_without_gap),
         cmocka_unit_test(the_configuration_is_decided),
+        cmocka_unit_test(a_text_that_is_not_sealed_is_refused),
         cmocka_unit_test(whoever_runs_a_world_writes_its_own_alone),
         cmocka_unit_test(a_damaged_ring_names_its_actor),
         cmocka_unit_test(shape_follows_experiment),

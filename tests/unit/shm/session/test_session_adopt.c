@@ -2,6 +2,7 @@
 #include "actor/worlds/plan.h"
 #include "config/config.h"
 #include "shm/atomic.h"
+#include "shm/layout.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -154,12 +155,39 @@ static void counts_that_cannot_be_are_refused(void **state)
     rm_session_close(&session);
 }
 
+/* By the actor that could write it. */
+static void a_damaged_ring_names_its_actor(void **state)
+{
+    struct rm_session session, again;
+    int fds[KEPT_MAX], kept[KEPT_MAX];
+    uint64_t rows;
+    (void)state;
+    const uint32_t count = leave_session(fds, &rows);
+    assert_int_equal(rm_session_adopt(&session, &experiment, &plan, fds, count, &error), 0);
+    assert_int_equal(rm_session_kept(&session, kept, KEPT_MAX), count);
+    struct rm_ring_shared *ring = session.rings[0].shared;
+    for (int spoiled = 0; spoiled < 2; spoiled++) {
+        const struct rm_ring_shared whole = *ring;
+        if (spoiled == 0)
+            memset(&ring->header.version, 0, sizeof ring->header.version);
+        else
+            ring->spec.lanes++;
+        assert_int_equal(rm_session_adopt(&again, &experiment, &plan, kept, count, &error),
+                         -EPROTO);
+        if (!strstr(error.text, " was damaged by actor-0: "))
+            fail_msg("spoiled %d: %s", spoiled, error.text);
+        memcpy(ring, &whole, sizeof whole);
+    }
+    rm_session_close(&session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(counts_that_cannot_be_are_refused),
+        cmocka_unit_test(a_damaged_ring_names_its_actor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include "actor/worlds/sandbox.h"
 #include "shm/base/clock.h"
+#include "shm/base/file.h"
 #include "shm/base/plural.h"
 
 #include <errno.h>
@@ -210,8 +211,13 @@ int rm_reader_start(struct rm_reader *r, const struct rm_experiment *e, const ch
     words_of(text, line + 5, WORDS_MAX);
     r->log = printer->log;
     snprintf(r->program, sizeof r->program, "%s", line[5]);
-    if (mkdir(folder, 0750) < 0 && errno != EEXIST)
-        return rm_fail(error, -errno, "metrics.exec: %s: %s", folder, strerror(errno));
+    const int above = rm_file_folder(run_directory, false, NULL, error);
+    if (above < 0)
+        return rm_fail_within(error, above, "metrics.exec");
+    const int made = mkdirat(above, "reader", 0750) < 0 && errno != EEXIST ? -errno : 0;
+    close(above);
+    if (made < 0)
+        return rm_fail(error, made, "metrics.exec: %s: %s", folder, strerror(-made));
     int rc = open_input(r, printer->loop, &input);
     if (rc < 0)
         return rm_fail(error, rc, "metrics.exec: no pipe: %s", strerror(-rc));

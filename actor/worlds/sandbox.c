@@ -1,6 +1,7 @@
 #include "actor/worlds/sandbox.h"
 
 #include "actor/worlds/ambient.h"
+#include "shm/base/file.h"
 #include "shm/base/severity.h"
 
 #include <errno.h>
@@ -42,16 +43,29 @@ struct ruleset {
     uint64_t files, net, scoped;
 };
 
-static int allow_below(int rules, const char *path, uint64_t rights, struct rm_error *error)
+/* Takes ownership of `fd`. */
+static int allow_in(int rules, int fd, uint64_t rights, struct rm_error *error)
 {
-    int fd = open(path, O_PATH | O_CLOEXEC);
-    if (fd < 0)
-        return rm_fail(error, -errno, "sandbox: %s: %s", path, strerror(errno));
     const struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = fd};
     long rc = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
     int why = errno;
     close(fd);
     return rc < 0 ? rm_fail(error, -why, "sandbox: landlock_add_rule: %s", strerror(why)) : 0;
+}
+
+static int allow_below(int rules, const char *path, uint64_t rights, struct rm_error *error)
+{
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    return fd < 0 ? rm_fail(error, -errno, "sandbox: %s: %s", path, strerror(errno))
+                  : allow_in(rules, fd, rights, error);
+}
+
+/* A folder of the run. A link of another user on the way to it may lead to what is not to be
+ * written. */
+static int allow_folder(int rules, const char *path, uint64_t rights, struct rm_error *error)
+{
+    const int fd = rm_file_folder(path, false, NULL, error);
+    return fd < 0 ? rm_fail_within(error, fd, "sandbox") : allow_in(rules, fd, rights, error);
 }
 
 static long landlock_version(void)
@@ -100,7 +114,7 @@ int rm_sandbox_files(const char *directory, struct rm_error *error)
     const long rules = create_rules(version, &handled, error);
     if (rules < 0)
         return (int)rules;
-    int rc = directory ? allow_below((int)rules, directory, FS_WRITING | truncate, error) : 0;
+    int rc = directory ? allow_folder((int)rules, directory, FS_WRITING | truncate, error) : 0;
     if (rc == 0)
         rc = allow_below((int)rules, "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE | truncate, error);
     return enter_rules((int)rules, rc, error);
@@ -141,7 +155,7 @@ int rm_sandbox_writing(const char *directory, struct rm_error *error)
     const long rules = create_rules(version, &handled, error);
     if (rules < 0)
         return (int)rules;
-    rc = allow_below((int)rules, directory, handled.files, error);
+    rc = allow_folder((int)rules, directory, handled.files, error);
     if (rc == 0)
         rc = allow_below((int)rules, "/dev/null",
                          LANDLOCK_ACCESS_FS_WRITE_FILE | (newer & FS_TRUNCATE), error);

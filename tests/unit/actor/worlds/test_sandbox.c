@@ -248,6 +248,39 @@ static void files_are_written_where_they_may_be(void **state)
     assert_int_equal(rmdir(subfolder), 0);
 }
 
+/* He could make root's process write wherever he likes. */
+static void a_folder_behind_the_link_of_another_user_is_refused(void **state)
+{
+    char link[64], below[80];
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can give a link to somebody else */
+    snprintf(link, sizeof link, "%s/link", directory);
+    snprintf(below, sizeof below, "%s/sub", link);
+    assert_int_equal(symlink(directory, link), 0);
+    assert_int_equal(mkdir(below, 0700), 0);
+    for (uid_t user = 0; user <= 65534; user += 65534) {
+        int status;
+        assert_int_equal(lchown(link, user, user), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            struct rm_error error = {""};
+            const int files = rm_sandbox_files(below, &error);
+            const int writing = rm_sandbox_writing(below, &error);
+            _exit(files == -EPERM && writing == -EPERM && strstr(error.text, "is a link of user")
+                      ? 1
+                  : files >= 0 && writing >= 0 ? 0
+                                               : 2);
+        }
+        waitpid(child, &status, 0);
+        assert_true(WIFEXITED(status));
+        if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 1)
+            assert_int_equal(WEXITSTATUS(status), user != 0);
+    }
+    assert_int_equal(rmdir(below), 0);
+    assert_int_equal(unlink(link), 0);
+}
+
 /* Without Landlock, where there is nothing to write the filter alone sees to it. */
 static void the_filter_alone_keeps_files_from_being_written(void **state)
 {
@@ -319,6 +352,7 @@ int main(void)
         cmocka_unit_test(without_capabilities_none_are_dropped),
         cmocka_unit_test(a_fault_is_named_in_a_sandbox_too),
         cmocka_unit_test(files_are_written_where_they_may_be),
+        cmocka_unit_test(a_folder_behind_the_link_of_another_user_is_refused),
         cmocka_unit_test(the_filter_alone_keeps_files_from_being_written),
         cmocka_unit_test(memory_ends_at_its_limit),
         cmocka_unit_test(there_is_a_way_out),

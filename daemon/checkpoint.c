@@ -62,8 +62,8 @@ enum {
 };
 
 /* Two lines for each stage. Columns: asked, possible, thread; workers, failed, cancel. A request
- * during a checkpoint raises the number `asked`. A checkpoint that is being sealed is nearly
- * finished, so it is not cancelled. */
+ * during a checkpoint raises the number `asked`. A checkpoint that is being sealed is finished, or
+ * its thread fails, because `cancelled` ends the reading of files. */
 /* clang-format off */
 static const struct transition table[][EVENT_COUNT] = {
     [IDLE]       = {{WAITING, ACT_LOOK},       {IDLE, ACT_NOTHING},       {IDLE, ACT_NOTHING},
@@ -430,7 +430,7 @@ static void write_shared(uv_work_t *work)
 static void seal(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
-    c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->error);
+    c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->cancelled, &c->error);
     c->missing.text[0] = '\0';
     if (c->rc == 0)
         rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->missing);
@@ -623,6 +623,7 @@ static void read_kept(struct rm_checkpointer *c)
 static void begin_seal(struct rm_checkpointer *c)
 {
     read_kept(c);
+    RM_POKE(&c->cancelled, false);
     have_done(c, seal);
 }
 
@@ -735,6 +736,7 @@ void rm_checkpointer_cancel(struct rm_checkpointer *c, const char *why)
     c->after = RM_AFTER_CONTINUE;
     c->insists = false;
     c->asked = c->number;
+    RM_POKE(&c->cancelled, true);
     if (in_hand(c) && c->stage != RM_CHECKPOINT_ABANDONING)
         snprintf(c->why, sizeof c->why, "%s", why);
     fire(c, EVENT_CANCEL);

@@ -107,7 +107,8 @@ struct rm_checkpointer {
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;
     struct rm_checkpoints_kept kept;
-    int rc; /* the thread's result and message */
+    _Atomic bool cancelled; /* the thread that seals shall end */
+    int rc;                 /* the thread's result and message */
     struct rm_error error;
     struct rm_error missing, missed; /* missing files of a checkpoint: now, and already logged */
     uv_work_t work;

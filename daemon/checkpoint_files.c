@@ -138,7 +138,7 @@ int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_er
 /* --- sealing --------------------------------------------------------------------------------- */
 
 int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_facts *facts,
-                       struct rm_error *error)
+                       const _Atomic bool *cancelled, struct rm_error *error)
 {
     char from[RM_SESSION_PATH_MAX], to[RM_SESSION_PATH_MAX], above[RM_SESSION_PATH_MAX];
     int rc = rm_session_checkpoint_folder(run_directory, facts->number, true, from, error);
@@ -148,7 +148,7 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
         return rc;
     json_t *files;
     RM_FAULT("checkpoint.seal.before");
-    rc = rm_manifest_files(from, &files, error);
+    rc = rm_manifest_files(from, cancelled, &files, error);
     RM_FAULT("checkpoint.seal.hashed");
     if (rc == 0)
         rc = rm_manifest_write(from, facts, files, error);

@@ -37,9 +37,10 @@ int rm_checkpoint_parent(const char *run_directory, struct rm_error *error);
 /* Creates the empty folder to which checkpoint `number` is written. */
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error);
 
-/* Writes the manifest and renames the folder. Call it when all other files are there. */
+/* Writes the manifest and renames the folder. Call it when all other files are there. -ECANCELED:
+ * *cancelled (NULL: never) became true while files were read. */
 int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_facts *facts,
-                       struct rm_error *error);
+                       const _Atomic bool *cancelled, struct rm_error *error);
 
 /* Removes an unfinished checkpoint. */
 void rm_checkpoint_abandon(const char *run_directory, uint64_t number);

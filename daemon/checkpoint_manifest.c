@@ -2,6 +2,7 @@
 
 #include "config/json_memory.h"
 #include "config/utf8.h"
+#include "shm/atomic.h"
 #include "shm/base/fault.h"
 #include "shm/base/file.h"
 
@@ -22,6 +23,7 @@
 
 #define HASH_BUFFER  (1u << 18)
 #define MANIFEST_MAX (64u << 20)
+#define FILES_MAX    4096 /* no run writes as many */
 
 void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts)
 {
@@ -31,7 +33,9 @@ void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts)
 
 /* --- hashes ---------------------------------------------------------------------------------- */
 
-static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct rm_error *error)
+/* A world can make a file that takes hours to read: a cancelled checkpoint does not read on. */
+static int hash_file(const char *path, const _Atomic bool *cancelled, uint64_t *bytes,
+                     uint64_t *hash, struct rm_error *error)
 {
     uint8_t *buffer = malloc(HASH_BUFFER);
     XXH3_state_t *state = XXH3_createState();
@@ -48,6 +52,8 @@ static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct r
             break;
         if (n < 0 && errno != EINTR)
             rc = -errno;
+        else if (cancelled && RM_PEEK(cancelled))
+            rc = -ECANCELED;
         if (n > 0) {
             XXH3_64bits_update(state, buffer, (size_t)n);
             *bytes += (uint64_t)n;
@@ -59,7 +65,10 @@ static int hash_file(const char *path, uint64_t *bytes, uint64_t *hash, struct r
         close(fd);
     XXH3_freeState(state);
     free(buffer);
-    return rc && fd >= 0 ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : rc;
+    return rc && fd >= 0
+               ? rm_fail(error, rc, "%s: %s", path,
+                         rc == -ECANCELED ? "was still being read at the deadline" : strerror(-rc))
+               : rc;
 }
 
 static void hex_of(uint64_t hash, char text[17])
@@ -80,7 +89,8 @@ static int hash_json(const json_t *value, char text[17])
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-static int note_files(const char *folder, const char *within, json_t *files, struct rm_error *error)
+static int note_files(const char *folder, const char *within, const _Atomic bool *cancelled,
+                      json_t *files, struct rm_error *error)
 {
     char here[PATH_MAX], path[PATH_MAX], name[NAME_MAX * 2 + 2], hex[17];
     DIR *entries;
@@ -98,8 +108,11 @@ static int note_files(const char *folder, const char *within, json_t *files, str
             fstatat(dirfd(entries), e->d_name, &about, AT_SYMLINK_NOFOLLOW) < 0)
             rc = rm_fail(error, -ENAMETOOLONG, "%s/%s: cannot be read", folder, name);
         else if (S_ISDIR(about.st_mode))
-            rc = within[0] ? 0 : note_files(folder, e->d_name, files, error);
-        else if ((rc = hash_file(path, &bytes, &hash, error)) == 0) {
+            rc = within[0] ? 0 : note_files(folder, e->d_name, cancelled, files, error);
+        else if (json_array_size(files) == FILES_MAX)
+            rc = rm_fail(error, -E2BIG, "%s: more than %d files; a world made some of them", folder,
+                         FILES_MAX);
+        else if ((rc = hash_file(path, cancelled, &bytes, &hash, error)) == 0) {
             hex_of(hash, hex);
             json_array_append_new(files, json_pack("{s:s,s:I,s:s}", "name", name, "bytes",
                                                    (json_int_t)bytes, "xxh3", hex));
@@ -109,10 +122,11 @@ static int note_files(const char *folder, const char *within, json_t *files, str
     return rc || !within[0] ? rc : rm_file_sync_folder(here, error);
 }
 
-int rm_manifest_files(const char *folder, json_t **files, struct rm_error *error)
+int rm_manifest_files(const char *folder, const _Atomic bool *cancelled, json_t **files,
+                      struct rm_error *error)
 {
     *files = json_array();
-    return *files ? note_files(folder, "", *files, error)
+    return *files ? note_files(folder, "", cancelled, *files, error)
                   : rm_fail(error, -ENOMEM, "%s: no memory to list its files", folder);
 }
 
@@ -265,7 +279,11 @@ static int check_file(const char *folder, json_t *file, bool whole, struct rm_er
             return rm_fail(error, -EBADMSG, "%s: is not the file that was written", path);
         return rc ? unread(rm_fail(error, rc, "%s: %s", path, strerror(-rc)), error) : 0;
     }
-    rc = hash_file(path, &have, &hash, error);
+    /* Without reading on in a file that grew. */
+    if (lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size != bytes)
+        return rm_fail(error, -EBADMSG, "%s: is not what was written: %lld bytes; they were %lld",
+                       path, (long long)about.st_size, (long long)bytes);
+    rc = hash_file(path, NULL, &have, &hash, error);
     if (rc)
         return unread(rc, error);
     hex_of(hash, now);

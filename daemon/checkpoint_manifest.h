@@ -31,7 +31,8 @@ void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts);
 
 /* Lists the files in `folder` and in its folders, each with size and hash, and syncs these folders.
  * The caller frees *files, also after an error. */
-int rm_manifest_files(const char *folder, json_t **files, struct rm_error *error);
+int rm_manifest_files(const char *folder, const _Atomic bool *cancelled, json_t **files,
+                      struct rm_error *error);
 
 /* Writes the manifest and syncs it. */
 int rm_manifest_write(const char *folder, const struct rm_checkpoint_facts *facts, json_t *files,

@@ -87,7 +87,7 @@ static inline int small_make(const char *run, uint64_t number, const json_t *con
     if (rc == 0)
         rc = small_learner(folder, number);
     if (rc == 0)
-        rc = rm_checkpoint_seal(run, &facts, NULL);
+        rc = rm_checkpoint_seal(run, &facts, NULL, NULL);
     if (rc == 0)
         rm_checkpoint_prune(run, &(struct rm_checkpoints_kept){.newest = SMALL_KEEP, .best = true},
                             NULL);

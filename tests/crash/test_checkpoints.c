@@ -37,7 +37,7 @@ static int writer(void *arg)
         return 1;
     rm_state_bytes(c->shared, "rows", &rows, sizeof rows);
     write_shared(&work);
-    if (c->rc || rm_checkpoint_seal(run, &facts, &error))
+    if (c->rc || rm_checkpoint_seal(run, &facts, NULL, &error))
         return 2;
     rm_checkpoint_facts_free(&facts);
     rm_checkpoint_prune(run, &(struct rm_checkpoints_kept){.newest = 1}, NULL);

@@ -55,7 +55,7 @@ static void make(uint64_t number, double score)
     assert_int_equal(rm_checkpoint_begin(run, number, &error), 0);
     put(number, "shared-0.state", "rows");
     put(number, "policies/a.safetensors", "weights");
-    if (rm_checkpoint_seal(run, &facts, &error))
+    if (rm_checkpoint_seal(run, &facts, NULL, &error))
         fail_msg("%s", error.text);
     rm_checkpoint_facts_free(&facts);
 }
@@ -84,6 +84,31 @@ static void what_is_sealed_is_whole(void **state)
     assert_int_equal(facts.round, 3);
     assert_true(isnan(facts.score));
     assert_true(json_real_value(json_object_get(facts.config, "x")) == 0.5);
+    rm_checkpoint_facts_free(&facts);
+}
+
+/* A world can make files beside those of its run, without end and without number. */
+static void what_a_world_adds_ends_with_words(void **state)
+{
+    static const _Atomic bool cancelled = true;
+    struct rm_checkpoint_facts facts = {
+        .run = "t", .number = 7, .score = NAN, .config = json_pack("{s:i}", "seed", 1)};
+    struct rm_error error = {""};
+    char name[32];
+    (void)state;
+    assert_int_equal(rm_checkpoint_begin(run, 7, &error), 0);
+    put(7, "endless", "rows");
+    assert_int_equal(rm_checkpoint_seal(run, &facts, &cancelled, &error), -ECANCELED);
+    if (!strstr(error.text, "endless: was still being read at the deadline"))
+        fail_msg("%s", error.text);
+    for (int i = 0; i < 4096; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        put(7, name, "");
+    }
+    assert_int_equal(rm_checkpoint_seal(run, &facts, NULL, &error), -E2BIG);
+    if (!strstr(error.text, "more than 4096 files"))
+        fail_msg("%s", error.text);
+    rm_checkpoint_abandon(run, 7);
     rm_checkpoint_facts_free(&facts);
 }
 
@@ -326,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_sealed_is_whole, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(what_a_world_adds_ends_with_words, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_damaged_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_claimed_is_checked, make_run, remove_run),
         cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),

@@ -100,7 +100,7 @@ static void make(uint64_t number, uint64_t step, uint64_t counted, const char *p
     assert_int_equal(rm_session_checkpoint_folder(run.path, number, true, folder, &error), 0);
     assert_int_equal(rm_session_checkpoint_file(folder, "shared", 0, "state", path, &error), 0);
     assert_int_equal(rm_state_write(state, path, RM_STATE_ALL, &error), 0);
-    if (rm_checkpoint_seal(run.path, &facts, &error))
+    if (rm_checkpoint_seal(run.path, &facts, NULL, &error))
         fail_msg("%s", error.text);
     rm_checkpoint_facts_free(&facts);
     rm_state_destroy(state);

@@ -35,6 +35,7 @@
 #define CALLS_MAX     512 /* numbers of system calls with a name */
 #define WRITING       (O_CREAT | O_TRUNC)
 #define NAME_BYTES    28
+#define X32_BIT       0x40000000
 #define PR_VMA        0x53564d41 /* names a range of memory */
 #define CLONE_THREADS ((scmp_datum_t)CLONE_THREAD)
 
@@ -207,13 +208,19 @@ static const struct condition {
 
 static char names[CALLS_MAX][NAME_BYTES];
 
-static const char *name_of(int number)
+static uint32_t native;
+
+/* Numbers of another architecture mean other calls. x32's have a bit of their own. */
+static const char *name_of(unsigned architecture, int number)
 {
+    if (architecture != native || number & X32_BIT)
+        return "of another architecture";
     return number >= 0 && number < CALLS_MAX && names[number][0] ? names[number] : NULL;
 }
 
 static void read_names(void)
 {
+    native = seccomp_arch_native();
     for (int i = 0; i < CALLS_MAX; i++) {
         char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i);
         if (name)
@@ -295,6 +302,9 @@ static int add_rules(scmp_filter_ctx filter, enum rm_sandbox_rights rights)
 {
     int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list */
 
+    if (rc == 0) /* the library's default ends a thread, without a report */
+        rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_TRAP);
+
     for (size_t i = 0; rc == 0 && i < sizeof allowed / sizeof *allowed; i++)
         rc = plain_rule(filter, SCMP_ACT_ALLOW, allowed[i]);
     for (size_t i = 0; rc == 0 && i < sizeof refused / sizeof *refused; i++)
@@ -337,6 +347,8 @@ static int add_program_rules(scmp_filter_ctx filter, bool network)
 {
     int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 
+    if (rc == 0)
+        rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EACCES));
     if (rc == 0)
         rc = add_all(filter, allowed, sizeof allowed / sizeof *allowed);
     if (rc == 0)

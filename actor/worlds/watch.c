@@ -25,8 +25,9 @@ static struct {
     const char *program;
     struct rm_board_worker *slot;
     int bell_fd;
-    const char *(*call_name)(int number);
+    const char *(*call_name)(unsigned architecture, int number);
     int refused; /* system call, -1: none */
+    unsigned architecture;
     uintptr_t address;
     bool has_address;
 } report = {.program = "ringmaster-actor", .refused = -1};
@@ -95,7 +96,8 @@ static void put_signal(struct text *t, int number)
     else
         put_u64(t, "signal ", (uint64_t)number);
     if (number == SIGSYS && report.refused >= 0) {
-        const char *name = report.call_name ? report.call_name(report.refused) : NULL;
+        const char *name =
+            report.call_name ? report.call_name(report.architecture, report.refused) : NULL;
         put_u64(t, " (system call ", (uint64_t)report.refused);
         if (name) {
             put(t, ", ");
@@ -208,8 +210,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
     /* If a lock or a second fault blocks the report, the alarm ends the process. */
     signal(SIGALRM, SIG_DFL);
     alarm(PATIENCE_S);
-    if (number == SIGSYS)
+    if (number == SIGSYS) {
         report.refused = info->si_syscall;
+        report.architecture = info->si_arch;
+    }
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i].number == number && signals[i].address && info->si_code > 0) {
             report.has_address = true;
@@ -248,7 +252,7 @@ void rm_watch_beat(void)
         RM_POKE(&report.slot->heartbeat_ns, rm_now_ns());
 }
 
-void rm_watch_name_calls(const char *(*name)(int number))
+void rm_watch_name_calls(const char *(*name)(unsigned architecture, int number))
 {
     report.call_name = name;
 }

@@ -78,7 +78,7 @@ void rm_watch_set_slot(struct rm_board_worker *slot, int bell_fd);
 void rm_watch_beat(void);
 
 /* Sets the function that names a SIGSYS's system call; it must be safe in a signal handler. */
-void rm_watch_name_calls(const char *(*name)(int number));
+void rm_watch_name_calls(const char *(*name)(unsigned architecture, int number));
 
 /* Writes the report on `signal` as one line, of at most `size` bytes with its NUL; worlds that do
  * not fit are counted. Safe in a signal handler. */

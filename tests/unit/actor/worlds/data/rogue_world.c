@@ -3,6 +3,7 @@
 
 #include "shm/layout.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
@@ -21,6 +22,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -684,6 +687,109 @@ static int do_scribble(struct rm_env *env)
     return again(env, scribble);
 }
 
+/* --- its part of checkpoints ------------------------------------------------------------------ */
+
+/* The folder of its run's checkpoints, as the process was told; "": none. */
+static void find_checkpoints(char *path, size_t size)
+{
+    static char line[8192];
+    FILE *in = fopen("/proc/self/cmdline", "r");
+    const size_t n = in ? fread(line, 1, sizeof line - 1, in) : 0;
+    path[0] = '\0';
+    for (const char *word = line; word < line + n; word += strlen(word) + 1) {
+        snprintf(path, size, "%.400s/checkpoints", word);
+        if (word[0] == '/' && access(path, F_OK) == 0)
+            break;
+        path[0] = '\0';
+    }
+    if (in)
+        fclose(in);
+}
+
+/* Makes a file of this size in every unfinished checkpoint of its run. */
+static void make_beside(const char *above, const char *name, off_t bytes)
+{
+    char path[1024];
+    DIR *all = opendir(above);
+    for (struct dirent *e; all && (e = readdir(all));) {
+        if (!strstr(e->d_name, ".tmp"))
+            continue;
+        snprintf(path, sizeof path, "%s/%s/%s", above, e->d_name, name);
+        const int fd = open(path, O_WRONLY | O_CREAT, 0600);
+        if (fd >= 0) {
+            (void)!ftruncate(fd, bytes);
+            close(fd);
+        }
+    }
+    if (all)
+        closedir(all);
+}
+
+/* One that takes longer to read than the run lasts. */
+static void *make_endless(void *env)
+{
+    char above[512];
+    find_checkpoints(above, sizeof above);
+    while (true) {
+        make_beside(above, "endless", (off_t)1 << 43);
+        usleep(1000);
+    }
+    return env;
+}
+
+static int do_endless(struct rm_env *env)
+{
+    return again(env, make_endless);
+}
+
+/* --- by other gates --------------------------------------------------------------------------- */
+
+/* kill(getppid(), 0), as a program of 32 bits asks for it. */
+static int do_gate(struct rm_env *env)
+{
+#ifdef __x86_64__
+    long rc;
+    __asm__ volatile("int $0x80" : "=a"(rc) : "a"(37), "b"(getppid()), "c"(0) : "memory");
+    (void)rc;
+#endif
+    (void)env;
+    return 0;
+}
+
+static int do_gate_x32(struct rm_env *env)
+{
+    (void)env;
+    syscall(0x40000000L | 62, getppid(), 0);
+    return 0;
+}
+
+static void on_storm(int number)
+{
+    (void)number;
+}
+
+/* Every system call of the process is interrupted again and again, and it hears no other signal. */
+static int do_storm(struct rm_env *env)
+{
+    const struct itimerval often = {{0, 100}, {0, 100}};
+    struct sigaction action = {.sa_handler = on_storm};
+    sigaction(SIGALRM, &action, NULL);
+    for (int number = 1; number < 65; number++)
+        if (number != SIGALRM)
+            signal(number, SIG_IGN);
+    return setitimer(ITIMER_REAL, &often, NULL) < 0 ? failed(env, "setitimer") : 0;
+}
+
+/* In the place of every descriptor stands another one. */
+static int do_swap(struct rm_env *env)
+{
+    const int null = open("/dev/null", O_RDWR);
+    for (int fd = 3; fd < 128; fd++)
+        if (fd != null && fcntl(fd, F_GETFD) >= 0)
+            dup2(null, fd);
+    return null < 0 ? failed(env, "open") : 0;
+}
+
 static int (*const acts[])(struct rm_env *) = {
     NULL,       do_thread, do_read,       do_write,      do_memory,   do_limit, do_fault,
     do_fork,    do_socket, do_program,    do_kill,       do_abort,    do_exit,  do_hang,
@@ -691,7 +797,8 @@ static int (*const acts[])(struct rm_env *) = {
     do_outlive, do_pin,    do_look,       do_grow,       do_umask,    do_leave, do_block,
     do_close,   do_stack,  do_end_thread, do_jump,       do_unmap,    do_alarm, do_stop,
     do_numbers, do_locale, do_pause,      do_neighbours, do_weights,  do_board, do_sleepers,
-    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble, do_plug,  do_deny};
+    do_rounds,  do_drain,  do_inspect,    do_actions,    do_scribble, do_plug,  do_deny,
+    do_endless, do_gate,   do_gate_x32,   do_storm,      do_swap};
 #define SPEAKS 100 /* in create(): what a terminal would obey */
 #define ACTS   ((int)(sizeof acts / sizeof *acts))
 

@@ -398,7 +398,10 @@ static void check_deadlines(uv_timer_t *timer)
 static void make_folder(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
-    c->rc = rm_checkpoint_begin(c->spec.run_directory, c->number, &c->error);
+    c->rc = c->spec.lock ? rm_run_lock_keep(c->spec.lock, &c->error) : 0;
+    c->lost = c->rc == -EEXIST;
+    if (c->rc == 0)
+        c->rc = rm_checkpoint_begin(c->spec.run_directory, c->number, &c->error);
 }
 
 /* Rings have many megabytes, and each page of their copy must be allocated. */
@@ -440,10 +443,14 @@ static void worked(uv_work_t *work, int status)
 {
     struct rm_checkpointer *c = work->data;
     (void)status;
+    if (c->lost) /* its checkpoints would be the other daemon's, too */
+        c->asked = c->number;
     if (c->rc)
         give_up_because(c, c->error.text, false);
     else
         fire(c, EVENT_THREAD);
+    if (c->lost)
+        c->spec.ops->lost(c->spec.user, c->error.text);
 }
 
 static void have_done(struct rm_checkpointer *c, uv_work_cb work)

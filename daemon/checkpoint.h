@@ -23,6 +23,7 @@
 
 #include "daemon/checkpoint_files.h"
 #include "daemon/log.h"
+#include "daemon/run_lock.h"
 #include "daemon/supervisor.h"
 #include "shm/base/state.h"
 #include "shm/session/session.h"
@@ -62,6 +63,8 @@ struct rm_checkpointer_ops {
     enum rm_checkpoint_run (*where)(void *user);
     /* For RM_AFTER_PAUSE and above: `why` is the argument of rm_checkpointer_end(). */
     void (*then)(void *user, enum rm_checkpoint_after after, const char *why);
+    /* Another daemon has the run's lock. */
+    void (*lost)(void *user, const char *why);
     /* For subscribers; takes `data`, which may be NULL. */
     void (*event)(void *user, const char *name, json_t *data);
 };
@@ -73,10 +76,11 @@ struct rm_checkpointer_spec {
     struct rm_log *log;
     uv_loop_t *loop;
     const char *run_directory;
-    const double *file_hot; /* [RM_HOT_COUNT] hot keys as the file has them */
-    bool adopted;           /* the session was taken over from a killed daemon */
-    uint64_t whole;         /* number of the newest checkpoint that was found whole, 0 = none; newer
-                             * ones were found damaged */
+    struct rm_run_lock *lock; /* of the run directory; NULL: none */
+    const double *file_hot;   /* [RM_HOT_COUNT] hot keys as the file has them */
+    bool adopted;             /* the session was taken over from a killed daemon */
+    uint64_t whole; /* number of the newest checkpoint that was found whole, 0 = none; newer
+                     * ones were found damaged */
     const struct rm_checkpointer_ops *ops;
     void *user;
 };
@@ -107,6 +111,7 @@ struct rm_checkpointer {
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;
     struct rm_checkpoints_kept kept;
+    bool lost;              /* the thread found the run's lock with another daemon */
     _Atomic bool cancelled; /* the thread that seals shall end */
     int rc;                 /* the thread's result and message */
     struct rm_error error;

@@ -380,6 +380,11 @@ static void after_checkpoint(void *user, enum rm_checkpoint_after after, const c
         evaluate_last(user);
 }
 
+static void lost_run(void *user, const char *why)
+{
+    fail(user, why);
+}
+
 static enum rm_checkpoint_run where(void *user)
 {
     const struct rm_daemon *daemon = user;
@@ -394,13 +399,14 @@ const struct rm_settings_ops rm_daemon_settings_ops = {
 void rm_daemon_open_checkpoints(struct rm_daemon *daemon)
 {
     static const struct rm_checkpointer_ops ops = {
-        .where = where, .then = after_checkpoint, .event = send_event};
+        .where = where, .then = after_checkpoint, .lost = lost_run, .event = send_event};
     const struct rm_checkpointer_spec spec = {
         .session = &daemon->session,
         .supervisor = &daemon->supervisor,
         .log = &daemon->log,
         .loop = &daemon->loop,
         .run_directory = daemon->directory.path,
+        .lock = &daemon->run_lock,
         .file_hot = daemon->settings.file_hot,
         .adopted = daemon->adoption.done,
         .whole = daemon->resumed.number,

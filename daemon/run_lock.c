@@ -125,10 +125,17 @@ static void let_go(struct rm_run_lock *lock)
     lock->fd = -1;
 }
 
+/* Whether the file there is the one that is open. */
+static bool stands(const struct rm_run_lock *lock)
+{
+    struct stat ours, there;
+    return fstat(lock->fd, &ours) == 0 && lstat(lock->path, &there) == 0 &&
+           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
 int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_error *error)
 {
     char path[sizeof lock->path];
-    struct stat ours, there;
     if (snprintf(path, sizeof path, "%s/" RM_RUN_LOCK_FILE, directory) >= (int)sizeof path)
         return rm_fail(error, -ENAMETOOLONG, "%.100s...: path too long", directory);
     if (lock->fd >= 0 && strcmp(lock->path, path) == 0)
@@ -149,8 +156,7 @@ int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_
             return refuse(fd, directory, error);
         }
         /* Its last holder may have removed it between our open and our lock. */
-        if (fstat(lock->fd, &ours) == 0 && lstat(path, &there) == 0 &&
-            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev) {
+        if (stands(lock)) {
             int rc = judge(lock, why != 0, directory, error);
             if (rc == 0)
                 rc = sign(lock, error);
@@ -171,10 +177,27 @@ int rm_run_lock_await(struct rm_run_lock *lock, const char *directory, struct rm
     return rc;
 }
 
+int rm_run_lock_keep(struct rm_run_lock *lock, struct rm_error *error)
+{
+    struct rm_run_lock again = {.fd = -1};
+    char directory[sizeof lock->path];
+    if (lock->fd < 0 || stands(lock))
+        return 0;
+    snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(lock->path, '/') - lock->path),
+             lock->path);
+    const int rc = rm_run_lock_take(&again, directory, error);
+    if (rc == 0) {
+        let_go(lock);
+        lock->fd = again.fd;
+    }
+    return rc;
+}
+
 void rm_run_lock_leave(struct rm_run_lock *lock)
 {
     if (lock->fd < 0)
         return;
-    (void)rm_file_remove(lock->path);
+    if (stands(lock)) /* or it is another daemon's, after ours was removed */
+        (void)rm_file_remove(lock->path);
     let_go(lock);
 }

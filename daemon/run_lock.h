@@ -6,7 +6,7 @@
  * decides: a process of this boot that is gone and a process of an earlier boot of this host hold
  * nothing; a process of another host holds the lock.
  *
- * Owned by the daemon; one thread. */
+ * Owned by the daemon; one thread at a time. */
 #ifndef RM_DAEMON_RUN_LOCK_H
 #define RM_DAEMON_RUN_LOCK_H
 
@@ -27,6 +27,11 @@ int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_
 
 /* The same, and waits up to ten seconds for a daemon that is ending. */
 int rm_run_lock_await(struct rm_run_lock *lock, const char *directory, struct rm_error *error);
+
+/* Call while it is held, again and again: a file that was removed is made and locked again. Errors
+ * as rm_run_lock_take(): another daemon was faster, and has the run now. The old lock stays held
+ * then. */
+int rm_run_lock_keep(struct rm_run_lock *lock, struct rm_error *error);
 
 /* Removes the file and releases the lock. Does nothing if no lock is held. */
 void rm_run_lock_leave(struct rm_run_lock *lock);

@@ -54,7 +54,8 @@ static void drop_event(void *user, const char *name, json_t *data)
     json_decref(data);
 }
 
-static const struct rm_checkpointer_ops ops = {where, do_then, drop_event};
+static const struct rm_checkpointer_ops ops = {
+    .where = where, .then = do_then, .event = drop_event};
 
 static uint32_t workers(void)
 {

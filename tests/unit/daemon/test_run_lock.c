@@ -96,6 +96,28 @@ static void children_do_not_keep_it(void **state)
     rm_run_lock_leave(&lock);
 }
 
+/* By `rm`, say. */
+static void one_that_is_removed_is_made_again(void **state)
+{
+    struct rm_run_lock mine = {.fd = -1}, other = {.fd = -1};
+    struct rm_error error = {""};
+    (void)state;
+    assert_int_equal(rm_run_lock_take(&mine, home, &error), 0);
+    assert_int_equal(rm_run_lock_keep(&mine, &error), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rm_run_lock_keep(&mine, &error), 0);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(rm_run_lock_take(&other, home, &error), -EEXIST);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rm_run_lock_take(&other, home, &error), 0);
+    assert_int_equal(rm_run_lock_keep(&mine, &error), -EEXIST);
+    rm_run_lock_leave(&mine); /* and leaves the other one's */
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(rm_run_lock_keep(&other, &error), 0);
+    rm_run_lock_leave(&other);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static void one_that_is_ending_is_waited_for(void **state)
 {
     struct rm_run_holder self;
@@ -127,6 +149,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(holders_are_distinguished, setup, teardown),
         cmocka_unit_test_setup_teardown(one_holds_it, setup, teardown),
         cmocka_unit_test_setup_teardown(children_do_not_keep_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_removed_is_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_ending_is_waited_for, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,6 +410,41 @@ static void errors_of_making_are_said(void **state)
     rm_test_several_close(device, 2);
 }
 
+/* A query that says "not ready", of any member's stream or of an event, leaves that as the
+ * runtime's last error. The next launch does not report it. */
+static void waiting_leaves_no_error(void **state)
+{
+    enum { N = 64 };
+    struct rm_error error = {""};
+    struct rm_device_mark *mark;
+    float *x[2], host[N] = {0};
+    (void)state;
+    rm_test_several_need_emulation();
+    rm_test_several_join(device, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_non_null(x[i] = device[i]->ops->alloc(device[i], N));
+    const struct rm_device_ops *d = device[0]->device;
+    assert_int_equal(d->mark_create(device[0], &mark, &error), 0);
+    for (int round = 0; round < 3; round++) {
+        if (round == 0) { /* the event alone is not ready */
+            d->copy_in(device[0], RM_DEVICE_STREAM_IN, x[0], host, sizeof host);
+            d->mark(device[0], RM_DEVICE_STREAM_IN, mark);
+            d->wait(device[0], mark);
+        } else { /* the other member's stream is not, or both are not */
+            for (int i = 0; i < round; i++)
+                device[1 - i]->ops->fill(device[1 - i], 1.0f, N, x[1 - i]);
+            d->copy_in(device[0], RM_DEVICE_STREAM_IN, x[0], host, sizeof host);
+            d->finish(device[0]);
+        }
+        device[0]->ops->fill(device[0], 2.0f, N, x[0]);
+        rm_test_device_fine(device[0]);
+    }
+    d->mark_destroy(device[0], mark);
+    for (size_t i = 0; i < 2; i++)
+        device[i]->ops->release(device[i], x[i]);
+    rm_test_several_close(device, 2);
+}
+
 /* One that NCCL tells later ends everybody's work: nothing is waited for any more. */
 static void one_that_fails_ends_all(void **state)
 {
@@ -478,6 +513,7 @@ int main(void)
         TEST(order_of_threads_does_not_matter),
         TEST(batches_that_cannot_be_divided_are_refused),
         TEST(errors_of_making_are_said),
+        TEST(waiting_leaves_no_error),
         TEST(one_that_fails_ends_all),
     };
     rm_test_several_use(DEVICES);

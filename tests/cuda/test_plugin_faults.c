@@ -272,18 +272,23 @@ static void too_much_memory_is_refused_with_a_message(void **state)
     end(&l);
 }
 
-/* What refuse() is refused is handled: the next launch does not report it. */
-static void leaves_no_error(struct life *l, const char *fault, void (*refuse)(struct life *l))
+/* What was refused is handled: the next launch does not report it. */
+static void left_no_error(struct life *l, const char *fault)
 {
     struct rm_error error = {""};
-    set_fault(fault);
-    refuse(l);
     set_fault("");
     l->b->ops->fill(l->b, 1.0f, N, l->y);
     l->b->ops->download(l->b, l->host, l->y, N);
     if (l->b->device->failed(l->b, &error))
         fail_msg("after %s: %s", fault, error.text);
     assert_true(l->host[N - 1] == 1.0f);
+}
+
+static void leaves_no_error(struct life *l, const char *fault, void (*refuse)(struct life *l))
+{
+    set_fault(fault);
+    refuse(l);
+    left_no_error(l, fault);
 }
 
 static void refuse_memory(struct life *l)
@@ -321,6 +326,7 @@ static void what_was_refused_leaves_no_error(void **state)
     set_fault("cudaSetDeviceFlags:708@1"); /* another user of the device has set them */
     begin(&l);
     assert_true(whole(&l));
+    left_no_error(&l, "cudaSetDeviceFlags:708@1");
     leaves_no_error(&l, "cudaMalloc:2@1", refuse_memory);
     leaves_no_error(&l, "cudaHostAlloc:2@1", refuse_pinned);
     leaves_no_error(&l, "cudaHostRegister:801@1", refuse_mapping);

@@ -36,7 +36,7 @@ static bool check(const struct op_case *c, struct rm_backend *device, enum rm_co
 {
     uint64_t bits = 0;
     bool fine = true;
-    for (size_t k = 0; k < ORDERS; k += rm_test_effort(1, 2)) {
+    for (size_t k = 0; k < ORDERS; k += rm_test_effort(1, ORDERS)) {
         rm_test_emulated_order(orders[k]);
         const struct op_result r = op_check(c, cpu, device, DRAWS, MOST, 77);
         const bool same = k == 0 || r.bits == bits;
@@ -152,7 +152,8 @@ static void known_networks(void **state)
         if (!rm_test_emulated())
             net.batch = IMAGES_MANY;
         /* Threads in other orders are the emulation's; they say no more of the largest. */
-        for (size_t k = 0; k < (net.shape.inputs > 20000 ? 1 : ORDERS); k += rm_test_effort(1, 2)) {
+        for (size_t k = 0; k < (net.shape.inputs > 20000 ? 1 : ORDERS);
+             k += rm_test_effort(1, ORDERS)) {
             rm_test_emulated_order(orders[k]);
             const struct net_parity r = net_check(&net, cpu, device, RM_COMPUTE_BF16, i);
             const bool same = k == 0 || r.bits == bits;
@@ -204,7 +205,9 @@ static void blocks_take_a_second_image(void **state)
 {
     struct rm_backend *device = open_large(false);
     (void)state;
-    const struct net_parity r = net_check(&many, cpu, device, RM_COMPUTE_BF16, 3);
+    struct named_net net = many;
+    net.batch = rm_test_effort(many.batch, 132); /* a second image for some */
+    const struct net_parity r = net_check(&net, cpu, device, RM_COMPUTE_BF16, 3);
     rm_test_device_fine(device);
     rm_backend_destroy(device);
     if (r.failed || !r.captured || r.result > r.result_allowed || r.gradient > r.gradient_allowed)

@@ -36,7 +36,7 @@ static bool check(const struct named_net *of, uint64_t seed)
     static const char *const orders[] = {"forward", "reverse", "random:11"};
     uint64_t bits = 0;
     bool fine = true;
-    for (size_t k = 0; k < sizeof orders / sizeof *orders; k += rm_test_effort(1, 2)) {
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k += rm_test_effort(1, 3)) {
         rm_test_emulated_order(orders[k]);
         const struct net_parity r = net_check(of, cpu, device, RM_COMPUTE_FP32, seed);
         const bool same = k == 0 || r.bits == bits;

@@ -22,7 +22,7 @@ static void check(const struct op_case *cases, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct op_case *c = &cases[i];
         uint64_t bits = 0;
-        for (size_t k = 0; k < sizeof orders / sizeof *orders; k += rm_test_effort(1, 2)) {
+        for (size_t k = 0; k < sizeof orders / sizeof *orders; k += rm_test_effort(1, 3)) {
             rm_test_emulated_order(orders[k]);
             const struct op_result r = op_check(c, cpu, device, DRAWS, MOST, i + 1);
             const bool same = k == 0 || r.bits == bits;

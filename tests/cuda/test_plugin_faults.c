@@ -233,7 +233,7 @@ static void any_error_at_any_call_is_reported(void **state)
 {
     static const int codes[] = {2, 700, 719, 802};
     (void)state;
-    for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
+    for (size_t c = 0; c < sizeof codes / sizeof *codes; c += rm_test_effort(1, 3)) {
         struct rm_emulated_counts n;
         struct life l;
         unsigned failed_lives = 0, nth = 1;

@@ -96,7 +96,7 @@ static void learn_alike(uint32_t count, const char *algorithm, const char *netwo
 static void a_hundred_updates_are_one_devices(void **state)
 {
     (void)state;
-    for (uint32_t count = 2; count <= 3; count++)
+    for (uint32_t count = 2; count <= rm_test_effort(3, 2); count++)
         learn_alike(count,
                     "\"name\": \"ppo\", \"epochs\": 4, \"minibatches\": 4, \"value_clip\": 0.2",
                     PLAIN, 7, 100);
@@ -169,7 +169,7 @@ static void order_of_threads_changes_nothing(void **state)
     static const char *const orders[] = {"forward", "reverse", "random:3"};
     float *first = NULL;
     (void)state;
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i += rm_test_effort(1, 2)) {
         struct rm_test_learner d;
         rm_test_emulated_order(orders[i]);
         rm_test_several_join(device, 3);

@@ -5,6 +5,7 @@
 #include "learner/net/features.h"
 #include "learner/net/history.h"
 #include "shm/base/rng.h"
+#include "tests/support/effort.h"
 #include "tests/support/levels.h"
 #include "tests/support/nets.h"
 
@@ -275,7 +276,7 @@ static void kept_equals_whole(void **state)
                          0);
         rm_net_prepare(players[i]->workspace, params);
     }
-    for (uint32_t s = 0; s < 450; s++) {
+    for (uint32_t s = 0; s < rm_test_effort(450, 200); s++) {
         walk(&rng, s, obs, reward, flags, action);
         const struct rm_context_step step = {0, LANES, obs[0], reward, flags};
         answer(&kept, params, &step, action);

@@ -262,7 +262,7 @@ static void every_network(void **state)
         struct fixture f;
         make(&f, &test_nets[i], level->backend);
         check_forward(&f);
-        check_backward(&f, rm_test_effort(1, 7));
+        check_backward(&f, rm_test_effort(1, 13));
         unmake(&f);
     }
 }

@@ -26,6 +26,7 @@ struct rm_connection {
     uint64_t queued_as; /* order in which its requests wait for a later turn; 0: they do not wait */
     bool ended;         /* has sent everything; closed once its output is sent */
     bool closing;
+    uint64_t asked_ns;  /* time of its latest request, or of its connection */
     uint64_t lost;      /* events dropped since the last one sent */
     bool moved;         /* took output since the last rm_control_expire() */
     uint64_t moved_ns;  /* time of the last rm_control_expire() that found `moved`, or no output */
@@ -219,6 +220,7 @@ static void answer(struct rm_connection *client, const char *line, size_t bytes)
     json_t *reply = NULL;
     const uint64_t mark = rm_json_failures();
     control->counts.requests++;
+    client->asked_ns = rm_now_ns();
     enum rm_refusal refusal = rm_request_parse(&request, line, bytes, &error);
     if (refusal == RM_REFUSED_NOT)
         refusal = control->ops->execute(control->user, client, &request, &reply, &error);
@@ -426,6 +428,25 @@ static int identify(struct rm_connection *client)
     return 0;
 }
 
+/* Who is closed to make room for this client: of those with fewer rights, or that have been silent
+ * for long, one of the fewest rights, the longest silent. NULL: there is none. */
+static struct rm_connection *least_of(const struct rm_control *control,
+                                      const struct rm_connection *newcomer)
+{
+    struct rm_connection *least = NULL;
+    for (struct rm_connection *c = control->clients; c; c = c->next) {
+        const bool silent = !c->subscribed && !c->deferred &&
+                            newcomer->asked_ns - c->asked_ns >= RM_CONTROL_PATIENCE_NS;
+        if (c == newcomer || c->closing ||
+            (silent ? c->access > newcomer->access : c->access >= newcomer->access))
+            continue;
+        if (!least || c->access < least->access ||
+            (c->access == least->access && c->asked_ns < least->asked_ns))
+            least = c;
+    }
+    return least;
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct rm_control *control = listener->data;
@@ -447,7 +468,12 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     control->counts.accepted++;
+    client->asked_ns = rm_now_ns();
     size_t bytes = 0;
+    struct rm_connection *least =
+        control->counts.clients > RM_CONTROL_CLIENTS_MAX ? least_of(control, client) : NULL;
+    if (least)
+        close_client(least);
     if (control->counts.clients > RM_CONTROL_CLIENTS_MAX) {
         control->counts.refused++;
         char *line =
@@ -542,8 +568,10 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
 
 void rm_control_away(struct rm_control *control, uint64_t away_ns)
 {
-    for (struct rm_connection *client = control->clients; client; client = client->next)
+    for (struct rm_connection *client = control->clients; client; client = client->next) {
         client->moved_ns += away_ns;
+        client->asked_ns += away_ns;
+    }
 }
 
 void rm_control_expire(struct rm_control *control, uint64_t now_ns)

@@ -3,6 +3,7 @@
 #include "config/names.h"
 #include "config/print.h"
 #include "shm/base/file.h"
+#include "shm/base/little_endian.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,29 +37,6 @@ static const struct {
     [RM_RECORDED_F32] = {"<f4", 4}, [RM_RECORDED_F64] = {"<f8", 8},
 };
 _Static_assert(sizeof types / sizeof types[0] == RM_RECORDED_TYPES, "a row for each type");
-
-static void put32(uint8_t *to, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        to[i] = (uint8_t)(v >> 8 * i);
-}
-
-static void put64(uint8_t *to, uint64_t v)
-{
-    put32(to, (uint32_t)v);
-    put32(to + 4, (uint32_t)(v >> 32));
-}
-
-static uint32_t get32(const uint8_t *from)
-{
-    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-           (uint32_t)from[3] << 24;
-}
-
-static uint64_t get64(const uint8_t *from)
-{
-    return get32(from) | (uint64_t)get32(from + 4) << 32;
-}
 
 /* --- columns --------------------------------------------------------------------------------- */
 
@@ -159,10 +137,10 @@ static size_t put_column(struct table *table, uint8_t *to, const void *from, siz
         n = count * bytes;
         memcpy(to + COLUMN_HEAD, from, n);
     }
-    put32(to, coded ? TABLE : AS_IT_IS);
-    put32(to + 4, coded ? table->values : 0);
-    put32(to + 8, coded ? bits_for(table->values) : 0);
-    put32(to + 12, (uint32_t)n);
+    rm_put32(to, coded ? TABLE : AS_IT_IS);
+    rm_put32(to + 4, coded ? table->values : 0);
+    rm_put32(to + 8, coded ? bits_for(table->values) : 0);
+    rm_put32(to + 12, (uint32_t)n);
     return COLUMN_HEAD + n;
 }
 
@@ -172,8 +150,8 @@ static size_t get_column(void *to, const uint8_t *from, size_t left, size_t coun
 {
     if (left < COLUMN_HEAD)
         return 0;
-    const uint32_t kind = get32(from), values = get32(from + 4), bits = get32(from + 8);
-    const size_t n = get32(from + 12);
+    const uint32_t kind = rm_get32(from), values = rm_get32(from + 4), bits = rm_get32(from + 8);
+    const size_t n = rm_get32(from + 12);
     const uint8_t *at = from + COLUMN_HEAD;
     if (n > left - COLUMN_HEAD)
         return 0;
@@ -322,11 +300,11 @@ static int read_about(struct rm_recording *r, struct rm_error *error)
 
 static void put_index(uint8_t *to, const struct rm_recording_chunk *chunk)
 {
-    put64(to, chunk->offset);
-    put64(to + 8, chunk->first);
-    put32(to + 16, chunk->stream);
-    put32(to + 20, chunk->rows);
-    put64(to + 24, chunk->hash);
+    rm_put64(to, chunk->offset);
+    rm_put64(to + 8, chunk->first);
+    rm_put32(to + 16, chunk->stream);
+    rm_put32(to + 20, chunk->rows);
+    rm_put64(to + 24, chunk->hash);
 }
 
 static int add_chunk(struct rm_recording *r, const struct rm_recording_chunk *chunk,
@@ -351,13 +329,13 @@ static int read_head(const struct rm_recording *r, uint64_t offset, struct rm_re
         memcmp(head, magic, sizeof magic) != 0)
         return 0;
     *out = (struct rm_recording_chunk){.offset = offset,
-                                       .hash = get64(head + 8),
-                                       .stream = get32(head + 16),
-                                       .rows = get32(head + 20),
-                                       .first = get64(head + 24),
-                                       .entries = get32(head + 32),
-                                       .raw = get32(head + 36),
-                                       .stored = get32(head + 40)};
+                                       .hash = rm_get64(head + 8),
+                                       .stream = rm_get32(head + 16),
+                                       .rows = rm_get32(head + 20),
+                                       .first = rm_get64(head + 24),
+                                       .entries = rm_get32(head + 32),
+                                       .raw = rm_get32(head + 36),
+                                       .stored = rm_get32(head + 40)};
     return out->stream < r->streams && out->raw <= RAW_MAX && out->stored <= out->raw;
 }
 
@@ -373,11 +351,11 @@ static int read_index(struct rm_recording *r, uint64_t size, struct rm_error *er
         return 0; /* it is written again */
     for (size_t at = 0; rc == 0 && at + INDEX_BYTES <= bytes; at += INDEX_BYTES) {
         const uint8_t *from = (const uint8_t *)text + at;
-        const struct rm_recording_chunk chunk = {.offset = get64(from),
-                                                 .first = get64(from + 8),
-                                                 .stream = get32(from + 16),
-                                                 .rows = get32(from + 20),
-                                                 .hash = get64(from + 24)};
+        const struct rm_recording_chunk chunk = {.offset = rm_get64(from),
+                                                 .first = rm_get64(from + 8),
+                                                 .stream = rm_get32(from + 16),
+                                                 .rows = rm_get32(from + 20),
+                                                 .hash = rm_get64(from + 24)};
         const uint64_t before = r->chunks ? r->chunk[r->chunks - 1].offset + HEAD_BYTES : 0;
         if (chunk.offset < before || chunk.offset + HEAD_BYTES > size || chunk.stream >= r->streams)
             break;
@@ -781,12 +759,12 @@ int rm_recording_write(struct rm_recording_writer *w, uint32_t stream, uint64_t 
     }
     memset(w->block, 0, HEAD_BYTES);
     memcpy(w->block, magic, sizeof magic);
-    put32(w->block + 16, stream);
-    put32(w->block + 20, rows);
-    put64(w->block + 24, first);
-    put32(w->block + 32, entries);
-    put32(w->block + 36, (uint32_t)raw);
-    put32(w->block + 40, (uint32_t)n);
+    rm_put32(w->block + 16, stream);
+    rm_put32(w->block + 20, rows);
+    rm_put64(w->block + 24, first);
+    rm_put32(w->block + 32, entries);
+    rm_put32(w->block + 36, (uint32_t)raw);
+    rm_put32(w->block + 40, (uint32_t)n);
     const size_t bytes = HEAD_BYTES + (size_t)n;
     const struct rm_recording_chunk chunk = {
         .offset = w->chunk_bytes,
@@ -795,7 +773,7 @@ int rm_recording_write(struct rm_recording_writer *w, uint32_t stream, uint64_t 
         .rows = rows,
         .hash = XXH3_64bits_withSeed(w->block + 16, bytes - 16, w->chunk_bytes)};
     uint8_t entry[INDEX_BYTES];
-    put64(w->block + 8, chunk.hash);
+    rm_put64(w->block + 8, chunk.hash);
     put_index(entry, &chunk);
     int rc = write_at(w->chunks, w->chunk_bytes, w->block, bytes);
     if (rc == 0)

@@ -1,6 +1,7 @@
 #include "shm/base/archive.h"
 
 #include "shm/base/file.h"
+#include "shm/base/little_endian.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,23 +23,6 @@ struct head {
     uint64_t hash;
     uint32_t kind, raw, stored;
 };
-
-static void put32(uint8_t *to, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        to[i] = (uint8_t)(v >> 8 * i);
-}
-
-static uint32_t get32(const uint8_t *from)
-{
-    return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-           (uint32_t)from[3] << 24;
-}
-
-static uint64_t get64(const uint8_t *from)
-{
-    return get32(from) | (uint64_t)get32(from + 4) << 32;
-}
 
 /* --- writing --------------------------------------------------------------------------------- */
 
@@ -74,13 +58,12 @@ static int write_block(struct rm_archive_writer *w, enum block_kind kind, const 
         n = (int)raw;
         memcpy(stored, data, raw);
     }
-    put32(w->block + 8, (uint32_t)kind);
-    put32(w->block + 12, raw);
-    put32(w->block + 16, (uint32_t)n);
+    rm_put32(w->block + 8, (uint32_t)kind);
+    rm_put32(w->block + 12, raw);
+    rm_put32(w->block + 16, (uint32_t)n);
     const uint64_t hash =
         XXH3_64bits_withSeed(w->block + 8, HEAD_BYTES - 8 + (size_t)n, w->blocks++);
-    put32(w->block, (uint32_t)hash);
-    put32(w->block + 4, (uint32_t)(hash >> 32));
+    rm_put64(w->block, hash);
     return write_all(w, w->block, HEAD_BYTES + (size_t)n);
 }
 
@@ -179,7 +162,8 @@ static int read_block(struct rm_archive_reader *r, struct rm_error *error)
     if (fread(head, 1, HEAD_BYTES, r->file) != HEAD_BYTES)
         return broken(r, ferror(r->file) ? "cannot be read" : "is missing: the file ends before it",
                       error);
-    const struct head h = {get64(head), get32(head + 8), get32(head + 12), get32(head + 16)};
+    const struct head h = {rm_get64(head), rm_get32(head + 8), rm_get32(head + 12),
+                           rm_get32(head + 16)};
     if (h.raw > RM_ARCHIVE_BLOCK || h.stored > h.raw)
         return broken(r, "its lengths are impossible", error);
     if (fread(stored, 1, h.stored, r->file) != h.stored)

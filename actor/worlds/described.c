@@ -22,7 +22,7 @@ struct rm_described {
     struct rm_env_agent *agent;                  /* [spec.agents] */
     struct rm_env_observation **observation;     /* [spec.agents]: theirs, or NULL */
     float *(*codebook)[RM_ENV_MAX_OBSERVATIONS]; /* [spec.agents]: of their observations, or NULL */
-    void **box; /* [spec.agents]: theirs, with their bounds, or NULL */
+    struct rm_env_box **box; /* [spec.agents]: theirs, with their bounds, or NULL */
     struct rm_env_option_doc *options;
     const char ***words; /* [options]: theirs, or NULL; ends with `options` */
     size_t option_count;
@@ -313,8 +313,7 @@ static bool take_observations(const json_t *list, struct rm_env_agent *agent,
     return *observation != NULL;
 }
 
-/* One block: boxes, then bounds. */
-static bool take_boxes(const json_t *list, struct rm_env_agent *agent, void **boxes)
+bool rm_described_boxes(const json_t *list, struct rm_env_agent *agent, struct rm_env_box **boxes)
 {
     const size_t n = json_array_size(list);
     size_t values = 0;
@@ -350,7 +349,7 @@ static bool take_agent(struct rm_described *d, uint32_t a, const json_t *from)
         !take_words(json_object_get(from, "shape"), agent->shape, RM_ENV_MAX_DIMS) ||
         !take_words(json_object_get(from, "choice_actions"), agent->choice_actions,
                     RM_ENV_MAX_CHOICES) ||
-        !take_boxes(json_object_get(from, "boxes"), agent, &d->box[a]) ||
+        !rm_described_boxes(json_object_get(from, "boxes"), agent, &d->box[a]) ||
         !take_observations(json_object_get(from, "observations"), agent, &d->observation[a],
                            codebook))
         return false;

@@ -7,6 +7,7 @@
 
 #include "actor/worlds/worlds.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 /* A parsed description. */
@@ -25,6 +26,12 @@ const struct rm_env_option_doc *rm_described_options(const struct rm_described *
 
 /* Do two specs describe the same observations, actions and figures? */
 bool rm_described_alike(const struct rm_env_spec *a, const struct rm_env_spec *b);
+
+/* Reads an agent's real actions: a list of {name, low, high}, where a bound is eight hexadecimal
+ * digits for each value, the bits of a float. Sets agent->boxes and agent->box, which points to
+ * *boxes: one block with the bounds, freed by the caller. False: no such list, or no memory. A NULL
+ * or empty list has no boxes. */
+bool rm_described_boxes(const json_t *list, struct rm_env_agent *agent, struct rm_env_box **boxes);
 
 /* --- the spec of an experiment's world -------------------------------------------------------- */
 

@@ -267,6 +267,11 @@ class Observation:
         return {"dtype": self.dtype.name, "shape": list(self.shape), "low": number(self.low), "high": number(self.high)}
 
 
+def bits(values):
+    """Real numbers as text: the bits of each as float32, in eight hexadecimal digits."""
+    return np.asarray(values, ">f4").tobytes().hex()
+
+
 def number(value):
     return value if math.isfinite(value) else "inf" if value > 0 else "-inf"
 
@@ -343,7 +348,8 @@ class Action:
             int(getattr(self.space, "start", 0)) == 0
 
     def describe(self):
-        boxes = [{"name": name[:47], "low": self.low[at:end], "high": self.high[at:end]} for name, at, end in self.boxes]
+        boxes = [{"name": name[:47], "low": bits(self.low[at:end]), "high": bits(self.high[at:end])}
+                 for name, at, end in self.boxes]
         return {"actions": sum(self.choices), "choices": self.choices if len(self.choices) > 1 else [], "boxes": boxes}
 
     @property

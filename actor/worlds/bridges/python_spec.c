@@ -1,5 +1,6 @@
 #include "actor/worlds/bridges/python_spec.h"
 
+#include "actor/worlds/described.h"
 #include "actor/worlds/worlds.h"
 #include "config/utf8.h"
 
@@ -86,47 +87,6 @@ static bool take_list(const json_t *list, uint32_t most, uint32_t *values, uint3
     return true;
 }
 
-static size_t values_of(const json_t *box)
-{
-    return json_array_size(json_object_get(box, "low"));
-}
-
-static bool take_bounds(const json_t *list, size_t n, float *to)
-{
-    if (json_array_size(list) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        to[i] = (float)json_number_value(json_array_get(list, i));
-    return true;
-}
-
-static bool take_boxes(const json_t *list, struct rm_env_agent *agent, struct rm_env_box **boxes)
-{
-    const size_t n = json_array_size(list);
-    size_t values = 0;
-    for (size_t i = 0; i < n; i++)
-        values += values_of(json_array_get(list, i));
-    if (n == 0)
-        return true;
-    struct rm_env_box *box = *boxes = calloc(1, n * sizeof *box + 2 * values * sizeof(float));
-    float *bounds = (float *)(void *)(box + n);
-    agent->box = box;
-    agent->boxes = (uint32_t)n;
-    for (size_t i = 0; box && i < n; i++) {
-        const json_t *from = json_array_get(list, i);
-        const size_t own = values_of(from);
-        box[i] = (struct rm_env_box){.name = json_string_value(json_object_get(from, "name")),
-                                     .values = (uint32_t)own,
-                                     .low = bounds,
-                                     .high = bounds + own};
-        if (!take_bounds(json_object_get(from, "low"), own, bounds) ||
-            !take_bounds(json_object_get(from, "high"), own, bounds + own))
-            return false;
-        bounds += 2 * own;
-    }
-    return box;
-}
-
 /* What each of n codes becomes: one number of n is 1. */
 static float *one_hot(uint32_t n)
 {
@@ -190,7 +150,7 @@ static bool take_agent(const json_t *from, struct rm_env_agent *agent, struct se
            take_whole(from, "has_mask", 1, &agent->has_mask) &&
            take_list(json_object_get(from, "choices"), RM_ENV_MAX_CHOICES, agent->choice_actions,
                      &agent->choices) &&
-           take_boxes(json_object_get(from, "boxes"), agent, boxes);
+           rm_described_boxes(json_object_get(from, "boxes"), agent, boxes);
 }
 
 static bool take_figures(struct rm_python_spec *s)

@@ -6,6 +6,7 @@
 #include "actor/tally.h"
 #include "actor/worlds/options.h"
 #include "actor/worlds/plan.h"
+#include "config/json_value.h"
 #include "config/names.h"
 #include "config/traits.h"
 #include "learner/net/policy_file.h"
@@ -274,16 +275,11 @@ static int prepare_ranking(struct player *p, struct rm_error *error)
     return r->logp ? 0 : rm_fail(error, -ENOMEM, "no memory to rank");
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *ranks_json(struct rm_ranks r)
 {
     return json_pack("{s:I, s:o, s:o, s:o, s:o}", "ranked", (json_int_t)r.ranked, "mrr",
-                     number(r.reciprocal), "hits1", number(r.hits1), "hits3", number(r.hits3),
-                     "hits10", number(r.hits10));
+                     rm_json_finite(r.reciprocal), "hits1", rm_json_finite(r.hits1), "hits3",
+                     rm_json_finite(r.hits3), "hits10", rm_json_finite(r.hits10));
 }
 
 static json_t *ranking_json(const struct ranks *r)
@@ -293,10 +289,10 @@ static json_t *ranking_json(const struct ranks *r)
                      "head", ranks_json(rm_ranking_side(&r->ranking, RM_RANKING_HEAD)), "tail",
                      ranks_json(rm_ranking_side(&r->ranking, RM_RANKING_TAIL)), "both",
                      ranks_json(rm_ranking_both(&r->ranking)), "proved", "true",
-                     number(rm_tally_mean(&r->proved[1])), "corrupted",
-                     number(rm_tally_mean(&r->proved[0])), "return", "mean",
-                     number(rm_tally_mean(&r->returns)), "stderr",
-                     number(rm_tally_error(&r->returns)));
+                     rm_json_finite(rm_tally_mean(&r->proved[1])), "corrupted",
+                     rm_json_finite(rm_tally_mean(&r->proved[0])), "return", "mean",
+                     rm_json_finite(rm_tally_mean(&r->returns)), "stderr",
+                     rm_json_finite(rm_tally_error(&r->returns)));
 }
 
 /* --- all episodes ---------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 #include "actor/tally.h"
 
+#include "config/json_value.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -107,15 +109,10 @@ struct rm_episode_sink rm_tallies_sink(struct rm_tallies *t)
 
 /* --- as JSON --------------------------------------------------------------------------------- */
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *measure(const struct rm_tally *tally)
 {
-    return json_pack("{s:o, s:o}", "mean", number(rm_tally_mean(tally)), "stderr",
-                     number(rm_tally_error(tally)));
+    return json_pack("{s:o, s:o}", "mean", rm_json_finite(rm_tally_mean(tally)), "stderr",
+                     rm_json_finite(rm_tally_error(tally)));
 }
 
 static json_t *figures(const struct rm_tallies *t, uint32_t agent)

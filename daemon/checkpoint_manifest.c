@@ -1,6 +1,7 @@
 #include "daemon/checkpoint_manifest.h"
 
 #include "config/json_memory.h"
+#include "config/json_value.h"
 #include "config/utf8.h"
 #include "shm/atomic.h"
 #include "shm/base/fault.h"
@@ -141,9 +142,8 @@ static json_t *manifest_of(const struct rm_checkpoint_facts *f, json_t *files)
                      RM_CHECKPOINT_FORMAT, "version", RM_VERSION, "run", f->run, "number",
                      (json_int_t)f->number, "step", (json_int_t)f->step, "updates",
                      (json_int_t)f->updates, "round", (json_int_t)f->round, "evaluations",
-                     (json_int_t)f->evaluations, "score",
-                     isfinite(f->score) ? json_real(f->score) : json_null(), "made", made, "config",
-                     f->config, "files", files);
+                     (json_int_t)f->evaluations, "score", rm_json_finite(f->score), "made", made,
+                     "config", f->config, "files", files);
 }
 
 static int write_text(const char *path, const char *text, struct rm_error *error)
@@ -226,8 +226,7 @@ int rm_manifest_rescore(const char *folder, double score, struct rm_error *error
         return rc;
     json_t *manifest = json_incref(json_object_get(outer, "manifest"));
     json_decref(outer);
-    if (json_object_set_new(manifest, "score", isfinite(score) ? json_real(score) : json_null()) <
-        0) {
+    if (json_object_set_new(manifest, "score", rm_json_finite(score)) < 0) {
         json_decref(manifest);
         return rm_fail(error, -ENOMEM, "%s: no memory to write it", path);
     }
@@ -316,7 +315,7 @@ static int read_facts(const char *folder, json_t *m, struct rm_checkpoint_facts 
         .updates = (uint64_t)updates,
         .round = (uint64_t)round,
         .evaluations = (uint64_t)evaluations,
-        .score = json_is_number(score) ? json_number_value(score) : NAN,
+        .score = rm_json_number(score),
         .config = json_incref(config),
     };
     snprintf(facts->run, sizeof facts->run, "%s", run);

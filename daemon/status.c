@@ -25,6 +25,7 @@
 #include "daemon/running.h"
 
 #include "config/json_memory.h"
+#include "config/json_value.h"
 #include "config/schema.h"
 #include "config/traits.h"
 
@@ -38,11 +39,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *count(uint64_t value)
 {
@@ -65,9 +61,9 @@ static json_t *scores(const struct rm_scores *s)
     uint32_t first_n = rm_scores_first(s, &first), last_n = rm_scores_last(s, &last);
     uint64_t episodes = RM_PEEK(&s->episodes);
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "episodes", count(episodes), "first",
-                     number(first), "first_episodes", count(first_n), "last", number(last),
-                     "last_episodes", count(last_n), "latest",
-                     number(episodes ? RM_PEEK(&s->last_score) : NAN));
+                     rm_json_finite(first), "first_episodes", count(first_n), "last",
+                     rm_json_finite(last), "last_episodes", count(last_n), "latest",
+                     rm_json_finite(episodes ? RM_PEEK(&s->last_score) : NAN));
 }
 
 json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t a, bool evaluated)
@@ -79,14 +75,14 @@ json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t a, bool evalu
         rm_scores_last(&board->agents[a].lengths, &length);
     else if (RM_PEEK(&board->run->evaluations) > 0)
         length = RM_PEEK(&board->agents[a].eval_length);
-    json_object_set_new(figures, "length", number(length));
+    json_object_set_new(figures, "length", rm_json_finite(length));
     for (uint32_t f = 0; f < board->run->figures; f++) {
         const struct rm_board_figure *figure = &board->run->figure[f];
         json_t *words = figure->words ? json_object() : NULL;
         for (uint32_t k = 0; k < rm_board_figure_values(figure); k++)
             json_object_set_new(words ? words : figures, words ? figure->word[k] : figure->name,
-                                number(evaluated ? rm_board_figure_evaluated(board, a, f, k)
-                                                 : rm_board_figure_last(board, a, f, k)));
+                                rm_json_finite(evaluated ? rm_board_figure_evaluated(board, a, f, k)
+                                                         : rm_board_figure_last(board, a, f, k)));
         if (words)
             json_object_set_new(figures, figure->name, words);
     }
@@ -102,8 +98,8 @@ static json_t *agent(const struct rm_daemon *daemon, uint32_t a)
                      daemon->session.board.policies[policy].name, "env_steps",
                      count(RM_PEEK(&block->env_steps)), "reward", scores(&block->scores), "figures",
                      rm_daemon_figures(daemon, a, false), "evaluation", "mean",
-                     number(evaluated ? RM_PEEK(&block->eval_mean) : NAN), "stderr",
-                     number(evaluated ? RM_PEEK(&block->eval_stderr) : NAN), "figures",
+                     rm_json_finite(evaluated ? RM_PEEK(&block->eval_mean) : NAN), "stderr",
+                     rm_json_finite(evaluated ? RM_PEEK(&block->eval_stderr) : NAN), "figures",
                      rm_daemon_figures(daemon, a, true));
 }
 
@@ -117,12 +113,12 @@ static json_t *rollout(const struct rm_daemon *daemon, uint32_t p)
         return json_null();
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", count(RM_PEEK(&b->rollouts)),
                      "dropped", count(RM_PEEK(&b->rollouts_dropped)), "policy_loss",
-                     number(any ? RM_PEEK(&b->policy_loss) : NAN), "value_loss",
-                     number(any ? RM_PEEK(&b->value_loss) : NAN), "entropy",
-                     number(any ? RM_PEEK(&b->entropy) : NAN), "kl",
-                     number(any ? RM_PEEK(&b->kl) : NAN), "clip_fraction",
-                     number(any ? RM_PEEK(&b->clip_fraction) : NAN), "explained_variance",
-                     number(any ? RM_PEEK(&b->explained_variance) : NAN));
+                     rm_json_finite(any ? RM_PEEK(&b->policy_loss) : NAN), "value_loss",
+                     rm_json_finite(any ? RM_PEEK(&b->value_loss) : NAN), "entropy",
+                     rm_json_finite(any ? RM_PEEK(&b->entropy) : NAN), "kl",
+                     rm_json_finite(any ? RM_PEEK(&b->kl) : NAN), "clip_fraction",
+                     rm_json_finite(any ? RM_PEEK(&b->clip_fraction) : NAN), "explained_variance",
+                     rm_json_finite(any ? RM_PEEK(&b->explained_variance) : NAN));
 }
 
 static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
@@ -146,24 +142,29 @@ static json_t *policy(const struct rm_daemon *daemon, uint32_t p)
     json_object_set_new(o, "rows_lost", count(RM_PEEK(&b->rows_lost)));
     json_object_set_new(o, "published", count(RM_PEEK(&b->published)));
     json_object_set_new(o, "publish_skipped", count(RM_PEEK(&b->publish_skipped)));
-    json_object_set_new(o, "publish_change", number(RM_PEEK(&b->publish_change)));
+    json_object_set_new(o, "publish_change", rm_json_finite(RM_PEEK(&b->publish_change)));
     json_object_set_new(o, "replay_rows", count(RM_PEEK(&b->replay_rows)));
     json_object_set_new(o, "replay_capacity", count(RM_PEEK(&b->replay_capacity)));
-    json_object_set_new(o, "replay_fill",
-                        number(ratio(RM_PEEK(&b->replay_rows), RM_PEEK(&b->replay_capacity))));
-    json_object_set_new(o, "replay_ratio", number(ratio(samples, env_steps)));
-    json_object_set_new(o, "lag_mean", number(ratio(RM_PEEK(&b->lag_sum), RM_PEEK(&b->lag_count))));
+    json_object_set_new(
+        o, "replay_fill",
+        rm_json_finite(ratio(RM_PEEK(&b->replay_rows), RM_PEEK(&b->replay_capacity))));
+    json_object_set_new(o, "replay_ratio", rm_json_finite(ratio(samples, env_steps)));
+    json_object_set_new(o, "lag_mean",
+                        rm_json_finite(ratio(RM_PEEK(&b->lag_sum), RM_PEEK(&b->lag_count))));
     json_object_set_new(o, "lag_max", count(RM_PEEK(&b->lag_max)));
     json_object_set_new(o, "sample_age",
-                        number(ratio(RM_PEEK(&b->age_sum), RM_PEEK(&b->age_count))));
-    json_object_set_new(o, "loss", number(trained ? RM_PEEK(&b->loss) : NAN));
-    json_object_set_new(o, "grad_norm", number(trained ? RM_PEEK(&b->grad_norm) : NAN));
-    json_object_set_new(o, "q_mean", number(trained && !traits->value ? RM_PEEK(&b->q_mean) : NAN));
-    json_object_set_new(o, "learning_rate", number(RM_PEEK(&b->learning_rate)));
-    json_object_set_new(o, "epsilon", number(traits->policy ? NAN : RM_PEEK(&b->epsilon)));
+                        rm_json_finite(ratio(RM_PEEK(&b->age_sum), RM_PEEK(&b->age_count))));
+    json_object_set_new(o, "loss", rm_json_finite(trained ? RM_PEEK(&b->loss) : NAN));
+    json_object_set_new(o, "grad_norm", rm_json_finite(trained ? RM_PEEK(&b->grad_norm) : NAN));
+    json_object_set_new(o, "q_mean",
+                        rm_json_finite(trained && !traits->value ? RM_PEEK(&b->q_mean) : NAN));
+    json_object_set_new(o, "learning_rate", rm_json_finite(RM_PEEK(&b->learning_rate)));
+    json_object_set_new(o, "epsilon", rm_json_finite(traits->policy ? NAN : RM_PEEK(&b->epsilon)));
     json_object_set_new(o, "rollout", rollout(daemon, p));
-    json_object_set_new(o, "insert_blocked_s", number(seconds(RM_PEEK(&b->insert_blocked_ns))));
-    json_object_set_new(o, "sample_blocked_s", number(seconds(RM_PEEK(&b->sample_blocked_ns))));
+    json_object_set_new(o, "insert_blocked_s",
+                        rm_json_finite(seconds(RM_PEEK(&b->insert_blocked_ns))));
+    json_object_set_new(o, "sample_blocked_s",
+                        rm_json_finite(seconds(RM_PEEK(&b->sample_blocked_ns))));
     json_object_set_new(o, "evaluated_version", count(RM_PEEK(&b->eval_version)));
     return o;
 }
@@ -183,7 +184,7 @@ static json_t *phases(const struct rm_board_worker *slot)
     json_t *o = json_object();
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         json_object_set_new(o, rm_phase_name(p),
-                            number(total ? ratio(RM_PEEK(&slot->phase_ns[p]), total) : 0));
+                            rm_json_finite(total ? ratio(RM_PEEK(&slot->phase_ns[p]), total) : 0));
     return o;
 }
 
@@ -288,12 +289,13 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "generation", count(process->generation));
     json_object_set_new(o, "deaths", count(s->deaths));
     json_object_set_new(o, "reason", json_string(s->reason));
-    json_object_set_new(o, "uptime_s",
-                        number(s->pid && now > s->started_ns ? seconds(now - s->started_ns) : NAN));
+    json_object_set_new(
+        o, "uptime_s",
+        rm_json_finite(s->pid && now > s->started_ns ? seconds(now - s->started_ns) : NAN));
     json_object_set_new(o, "heartbeat_age_s",
-                        number(!heartbeat        ? NAN
-                               : now > heartbeat ? seconds(now - heartbeat)
-                                                 : 0));
+                        rm_json_finite(!heartbeat        ? NAN
+                                       : now > heartbeat ? seconds(now - heartbeat)
+                                                         : 0));
     json_object_set_new(o, "turns", count(RM_PEEK(&slot->turns)));
     json_object_set_new(o, "sleeps", count(RM_PEEK(&slot->sleeps)));
     json_object_set_new(o, "signals", count(RM_PEEK(&slot->wake.signals)));
@@ -306,7 +308,7 @@ static json_t *worker(const struct rm_daemon *daemon, uint32_t w, uint64_t now)
     json_object_set_new(o, "rss_bytes", memory_of(daemon, w));
     json_object_set_new(o, "python_rss_bytes", python_memory(daemon, (pid_t)RM_PEEK(&slot->pid)));
     json_object_set_new(o, "device", device_of(slot));
-    json_object_set_new(o, "booked_s", number(seconds(booked_ns(slot))));
+    json_object_set_new(o, "booked_s", rm_json_finite(seconds(booked_ns(slot))));
     json_object_set_new(o, "phases", phases(slot));
     return o;
 }
@@ -361,8 +363,8 @@ static json_t *progress(const struct rm_daemon *daemon)
     double left = rm_progress_time_left(&daemon->progress);
     double fraction = ratio(steps, budget);
     return json_pack("{s:o,s:o,s:o,s:o}", "steps", count(steps), "budget", count(budget),
-                     "fraction", number(fraction > 1 ? 1 : fraction), "left_s",
-                     number(left < 0 ? NAN : left));
+                     "fraction", rm_json_finite(fraction > 1 ? 1 : fraction), "left_s",
+                     rm_json_finite(left < 0 ? NAN : left));
 }
 
 static json_t *evaluation(const struct rm_daemon *daemon)
@@ -371,11 +373,12 @@ static json_t *evaluation(const struct rm_daemon *daemon)
     uint64_t finished = RM_PEEK(&run->evaluations);
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "count", count(finished), "episodes",
                      count(RM_PEEK(&run->eval_episodes)), "mean",
-                     number(finished ? RM_PEEK(&run->eval_score_mean) : NAN), "stderr",
-                     number(finished ? RM_PEEK(&run->eval_score_stderr) : NAN), "random",
-                     number(daemon->world.score_random), "solved",
-                     number(daemon->world.score_solved), "low", number(daemon->world.score_low),
-                     "high", number(daemon->world.score_high));
+                     rm_json_finite(finished ? RM_PEEK(&run->eval_score_mean) : NAN), "stderr",
+                     rm_json_finite(finished ? RM_PEEK(&run->eval_score_stderr) : NAN), "random",
+                     rm_json_finite(daemon->world.score_random), "solved",
+                     rm_json_finite(daemon->world.score_solved), "low",
+                     rm_json_finite(daemon->world.score_low), "high",
+                     rm_json_finite(daemon->world.score_high));
 }
 
 /* null: there is none */
@@ -388,8 +391,8 @@ static json_t *curriculum(const struct rm_daemon *daemon)
     const struct rm_stage_rule *until = &daemon->session.experiment.curriculum.stage[stage].until;
     return json_pack("{s:o,s:o,s:o,s:s,s:o,s:o,s:o}", "stage", count(stage + 1), "stages",
                      count(run->stages), "changes", count(word >> 8), "figure", until->figure,
-                     "bound", number(until->over ? until->bound : NAN), "mean",
-                     number(until->over ? RM_PEEK(&run->stage_mean) : NAN), "episodes",
+                     "bound", rm_json_finite(until->over ? until->bound : NAN), "mean",
+                     rm_json_finite(until->over ? RM_PEEK(&run->stage_mean) : NAN), "episodes",
                      count(until->over ? RM_PEEK(&run->stage_episodes) : 0));
 }
 
@@ -406,7 +409,7 @@ static json_t *host_facts(void)
     const struct rm_host_facts facts = rm_host_describe();
     rm_host_read(&host);
     return json_pack("{s:s,s:s,s:s,s:o}", "name", facts.name, "kernel", facts.kernel, "processor",
-                     facts.processor, "cores", number(host.cores));
+                     facts.processor, "cores", rm_json_finite(host.cores));
 }
 
 json_t *rm_daemon_status(struct rm_daemon *daemon)
@@ -430,8 +433,8 @@ json_t *rm_daemon_status(struct rm_daemon *daemon)
         json_object_set_new(o, "reason", json_string(daemon->failure));
     json_object_set_new(o, "run_directory", json_string(daemon->directory.path));
     json_object_set_new(o, "config_file", json_string(daemon->settings.spec.file));
-    json_object_set_new(o, "uptime_s", number(seconds(now - daemon->progress.started_ns)));
-    json_object_set_new(o, "trained_s", number(seconds(end - daemon->progress.started_ns)));
+    json_object_set_new(o, "uptime_s", rm_json_finite(seconds(now - daemon->progress.started_ns)));
+    json_object_set_new(o, "trained_s", rm_json_finite(seconds(end - daemon->progress.started_ns)));
     json_object_set_new(o, "adopted", adopted(daemon));
     json_object_set_new(o, "progress", progress(daemon));
     json_object_set_new(o, "rates",
@@ -472,7 +475,7 @@ static json_t *values(const struct rm_metric *metrics, size_t n, const void *blo
         double value = rm_metric_value(&metrics[i], block);
         json_object_set_new(o, metrics[i].name,
                             metrics[i].type == RM_METRIC_U64 ? count((uint64_t)value)
-                                                             : number(value));
+                                                             : rm_json_finite(value));
     }
     return o;
 }
@@ -531,7 +534,7 @@ static json_t *settings(const struct rm_board_run *run)
     for (size_t i = 0; i < rm_key_count; i++)
         if (rm_keys[i].hot != RM_COLD)
             json_object_set_new(all, rm_keys[i].path,
-                                number(RM_PEEK(&run->settings[rm_keys[i].hot])));
+                                rm_json_finite(RM_PEEK(&run->settings[rm_keys[i].hot])));
     return all;
 }
 
@@ -560,9 +563,10 @@ json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe)
     json_object_set_new(o, "steps", count(rm_session_steps(&daemon->session)));
     json_object_set_new(o, "settings", settings(board->run));
     json_object_set_new(o, "host",
-                        json_pack("{s:o,s:o,s:o,s:o}", "cores", number(host.cores), "cpu_s",
-                                  number(host.cpu_s), "steal_s", number(host.steal_s),
-                                  "daemon_cpu_s", number(host.daemon_s)));
+                        json_pack("{s:o,s:o,s:o,s:o}", "cores", rm_json_finite(host.cores), "cpu_s",
+                                  rm_json_finite(host.cpu_s), "steal_s",
+                                  rm_json_finite(host.steal_s), "daemon_cpu_s",
+                                  rm_json_finite(host.daemon_s)));
     if (describe && o)
         json_object_set_new(o, "definitions",
                             json_pack("{s:o,s:o}", "policies",

@@ -2,6 +2,7 @@
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
+#include "config/json_value.h"
 #include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/explain.h"
@@ -37,12 +38,6 @@ struct comparison {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static double number_of(const json_t *status, const char *section, const char *key)
-{
-    const json_t *number = json_object_get(json_object_get(status, section), key);
-    return json_is_number(number) ? json_number_value(number) : (double)NAN;
-}
-
 /* Its speed and its settings, by explain's window, or its settings alone. */
 static int read_settings(struct run *run)
 {
@@ -72,8 +67,8 @@ static int read_run(struct run *run, const struct rm_ctl_arguments *given, const
         return rc;
     rc = read_settings(run);
     rm_curve_read(&run->score, run->directory, "score_last", "steps");
-    run->evaluation = number_of(run->status, "evaluation", "mean");
-    run->error = number_of(run->status, "evaluation", "stderr");
+    run->evaluation = rm_json_number_at(run->status, "evaluation.mean");
+    run->error = rm_json_number_at(run->status, "evaluation.stderr");
     return rc;
 }
 
@@ -276,12 +271,6 @@ static void print_effects(const struct comparison *c, const struct rm_style *sty
     puts("Runs of one seed differ by chance, too: compare the reports of several seeds.");
 }
 
-/* JSON has no NAN. */
-static json_t *number_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static void print_json(const struct comparison *c)
 {
     json_t *runs = json_array();
@@ -290,14 +279,14 @@ static void print_json(const struct comparison *c)
         json_array_append_new(
             runs, json_pack("{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:o,s:o}", "name", run->experiment.name,
                             "directory", run->directory, "steps_per_s",
-                            number_or_null(run->steps_per_s), "ratio", number_or_null(run->ratio),
-                            "predicted_ratio", number_or_null(run->predicted), "limit",
-                            limit_of(run), "score", number_or_null(run->score_there), "evaluation",
-                            number_or_null(run->evaluation), "evaluation_error",
-                            number_or_null(run->error)));
+                            rm_json_finite(run->steps_per_s), "ratio", rm_json_finite(run->ratio),
+                            "predicted_ratio", rm_json_finite(run->predicted), "limit",
+                            limit_of(run), "score", rm_json_finite(run->score_there), "evaluation",
+                            rm_json_finite(run->evaluation), "evaluation_error",
+                            rm_json_finite(run->error)));
     }
     json_t *all = json_pack("{s:o,s:O,s:o}", "runs", runs, "differences", c->differences,
-                            "score_at_step", number_or_null(c->step));
+                            "score_at_step", rm_json_finite(c->step));
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(all);

@@ -6,6 +6,7 @@
 #include "actor/player.h"
 #include "actor/worlds/worlds.h"
 #include "config/config.h"
+#include "config/json_value.h"
 #include "config/traits.h"
 #include "config/utf8.h"
 #include "daemon/ctl/exit_code.h"
@@ -18,7 +19,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -406,19 +406,13 @@ static const char *safe(const char *name)
     return name && rm_name_valid(name) ? name : "?";
 }
 
-static double member(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 static void measure_row(struct rm_table *table, const char *agent, const char *name,
                         const json_t *measure)
 {
     rm_table_cell(table, "%s", agent);
     rm_table_cell(table, "%s", name);
-    rm_table_cell(table, "%s", rm_format_measure(member(measure, "mean")).s);
-    rm_table_cell(table, "%s", rm_format_measure(member(measure, "stderr")).s);
+    rm_table_cell(table, "%s", rm_format_measure(rm_json_number_at(measure, "mean")).s);
+    rm_table_cell(table, "%s", rm_format_measure(rm_json_number_at(measure, "stderr")).s);
 }
 
 static void figure_rows(struct rm_table *table, const char *agent, const json_t *figures)
@@ -454,8 +448,8 @@ static void print_tenths(const json_t *tenths)
     json_array_foreach(tenths, i, tenth)
     {
         rm_table_cell(&table, "%zu", i + 1);
-        rm_table_cell(&table, "%s", rm_format_measure(member(tenth, "mean")).s);
-        rm_table_cell(&table, "%s", rm_format_measure(member(tenth, "stderr")).s);
+        rm_table_cell(&table, "%s", rm_format_measure(rm_json_number_at(tenth, "mean")).s);
+        rm_table_cell(&table, "%s", rm_format_measure(rm_json_number_at(tenth, "stderr")).s);
     }
     rm_table_end(&table, stdout, &style);
 }
@@ -470,9 +464,10 @@ static void print_tallies(const struct rm_experiment *experiment, const json_t *
     json_t *agent;
     const json_t *score = json_object_get(result, "score");
     printf("%s score %s +- %s over %lld episodes of %s steps\n\n", rm_evaluation_word(experiment),
-           rm_format_measure(member(score, "mean")).s, rm_format_measure(member(score, "stderr")).s,
+           rm_format_measure(rm_json_number_at(score, "mean")).s,
+           rm_format_measure(rm_json_number_at(score, "stderr")).s,
            (long long)json_integer_value(json_object_get(result, "episodes")),
-           rm_format_measure(member(json_object_get(result, "length"), "mean")).s);
+           rm_format_measure(rm_json_number_at(result, "length.mean")).s);
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     json_array_foreach(json_object_get(result, "agents"), i, agent)
     {
@@ -507,12 +502,13 @@ static void print_ranks(const json_t *result)
         rm_table_cell(&table, "%lld",
                       (long long)json_integer_value(json_object_get(side, "ranked")));
         for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
-            rm_table_cell(&table, "%.3f", member(side, numbers[n]));
+            rm_table_cell(&table, "%.3f", rm_json_number_at(side, numbers[n]));
     }
     rm_table_end(&table, stdout, &style);
     printf("\nproved: %.3f of the true queries, %.3f of the corrupted ones; return %s +- %s\n",
-           member(proved, "true"), member(proved, "corrupted"),
-           rm_format_measure(member(mean, "mean")).s, rm_format_measure(member(mean, "stderr")).s);
+           rm_json_number_at(proved, "true"), rm_json_number_at(proved, "corrupted"),
+           rm_format_measure(rm_json_number_at(mean, "mean")).s,
+           rm_format_measure(rm_json_number_at(mean, "stderr")).s);
 }
 
 static void print_result(const struct rm_ctl_arguments *given,

@@ -4,6 +4,7 @@
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
+#include "config/json_value.h"
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
@@ -182,13 +183,6 @@ static int make_runs(struct sweep *s)
 
 /* --- what is there ---------------------------------------------------------------------------- */
 
-static double number_at(const json_t *object, const char *section, const char *key)
-{
-    const json_t *value = json_object_get(object, section);
-    value = key ? json_object_get(value, key) : value;
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 /* Reads the result of a run. False: it is not finished. */
 static bool read_result(const struct sweep *s, struct run *run)
 {
@@ -197,12 +191,12 @@ static bool read_result(const struct sweep *s, struct run *run)
     json_t *summary = json_load_file(path, 0, NULL);
     const bool finished = json_is_true(json_object_get(summary, "finished"));
     if (finished) {
-        run->score = number_at(summary, "evaluation", "mean");
-        run->error = number_at(summary, "evaluation", "stderr");
+        run->score = rm_json_number_at(summary, "evaluation.mean");
+        run->error = rm_json_number_at(summary, "evaluation.stderr");
         if (isnan(run->score))
-            run->score = number_at(summary, "score", "last");
-        run->steps = number_at(summary, "progress", "steps");
-        run->seconds = number_at(summary, "trained_s", NULL);
+            run->score = rm_json_number_at(summary, "score.last");
+        run->steps = rm_json_number_at(summary, "progress.steps");
+        run->seconds = rm_json_number_at(summary, "trained_s");
     }
     json_decref(summary);
     return run->finished = finished;

@@ -1,6 +1,7 @@
 #include "daemon/ctl/explain.h"
 
 #include "config/config.h"
+#include "config/json_value.h"
 #include "config/schema.h"
 #include "config/traits.h"
 
@@ -117,7 +118,7 @@ static void put(const struct rows *rows, double *row, const char *name, const js
 {
     for (size_t i = 0; i < rows->columns; i++)
         if (!strcmp(rows->names[i], name))
-            row[i] = json_is_number(number) ? json_number_value(number) : NAN;
+            row[i] = rm_json_number(number);
 }
 
 static void put_blocks(const struct rows *rows, double *row, const char *kind, const json_t *list)

@@ -1,5 +1,7 @@
 #include "daemon/ctl/snapshot.h"
 
+#include "config/json_value.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -100,28 +102,13 @@ static const struct field worker_fields[] = {
     {NULL, NUMBER, 0, 0},
 };
 
-static double number_of(const json_t *value)
-{
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
-static const json_t *by_path(const json_t *object, const char *path)
-{
-    char key[RM_NAME_MAX];
-    for (const char *dot; object && (dot = strchr(path, '.')); path = dot + 1) {
-        snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
-        object = json_object_get(object, key);
-    }
-    return json_object_get(object, path);
-}
-
 static void read_fields(void *into, const struct field *fields, const json_t *object)
 {
     for (; fields->path; fields++) {
-        const json_t *value = by_path(object, fields->path);
+        const json_t *value = rm_json_at(object, fields->path);
         char *at = (char *)into + fields->offset;
         if (fields->kind == NUMBER)
-            *(double *)(void *)at = number_of(value);
+            *(double *)(void *)at = rm_json_number(value);
         else
             snprintf(at, fields->bytes, "%s",
                      json_string_value(value) ? json_string_value(value) : "");
@@ -148,7 +135,8 @@ unsigned rm_snapshot_figures(struct rm_snapshot_figure *figure, unsigned most, c
         const json_t *other = json_object_get(evaluated, name);
         if (!json_is_object(value)) {
             if (n < most) {
-                figure[n] = (struct rm_snapshot_figure){"", number_of(value), number_of(other)};
+                figure[n] =
+                    (struct rm_snapshot_figure){"", rm_json_number(value), rm_json_number(other)};
                 snprintf(figure[n].name, sizeof figure[n].name, "%.47s", name);
                 n++;
             }
@@ -158,8 +146,8 @@ unsigned rm_snapshot_figures(struct rm_snapshot_figure *figure, unsigned most, c
         {
             if (n == most)
                 break;
-            figure[n] = (struct rm_snapshot_figure){"", number_of(share),
-                                                    number_of(json_object_get(other, word))};
+            figure[n] = (struct rm_snapshot_figure){"", rm_json_number(share),
+                                                    rm_json_number(json_object_get(other, word))};
             snprintf(figure[n].name, sizeof figure[n].name, "%.47s: %.47s", name, word);
             n++;
         }
@@ -177,7 +165,7 @@ void rm_snapshot_read(struct rm_snapshot *s, const json_t *reply)
         const json_t *agent = json_array_get(json_object_get(reply, "agents"), a);
         s->agent[a].figures = rm_snapshot_figures(s->agent[a].figure, RM_SNAPSHOT_FIGURES,
                                                   json_object_get(agent, "figures"),
-                                                  by_path(agent, "evaluation.figures"));
+                                                  rm_json_at(agent, "evaluation.figures"));
     }
     s->policies = read_list(s->policy, sizeof s->policy[0], RM_BOARD_POLICIES, policy_fields,
                             json_object_get(reply, "policies"));
@@ -189,7 +177,8 @@ void rm_snapshot_read(struct rm_snapshot *s, const json_t *reply)
         struct rm_snapshot_worker *worker = &s->worker[w];
         const json_t *phases = json_object_get(json_array_get(workers, w), "phases");
         for (int p = 0; p < RM_PHASE_COUNT; p++)
-            worker->phase[p] = number_of(json_object_get(phases, rm_phase_name((enum rm_phase)p)));
+            worker->phase[p] =
+                rm_json_number(json_object_get(phases, rm_phase_name((enum rm_phase)p)));
         if (worker->pid > 0 && worker->rss_bytes > 0)
             s->rss_bytes = (isnan(s->rss_bytes) ? 0 : s->rss_bytes) + worker->rss_bytes;
     }

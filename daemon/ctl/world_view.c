@@ -1,6 +1,7 @@
 #include "daemon/ctl/world_view.h"
 
 #include "actor/worlds/options.h"
+#include "config/json_value.h"
 #include "daemon/format.h"
 #include "daemon/probe.h"
 #include "learner/net/features.h"
@@ -192,11 +193,6 @@ void rm_world_view_print(FILE *out, const struct rm_world_view *view, const stru
     print_options(out, view->world.options, style);
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *box_json(const struct rm_env_box *box)
 {
     json_t *low = json_array(), *high = json_array();
@@ -215,8 +211,8 @@ static void observation_json(json_t *o, const struct rm_env_observation *of)
         json_array_append_new(shape, json_integer(of->shape[d]));
     json_object_set_new(o, "dtype", json_string(dtype_name(of->dtype)));
     json_object_set_new(o, "shape", shape);
-    json_object_set_new(o, "low", number(of->low));
-    json_object_set_new(o, "high", number(of->high));
+    json_object_set_new(o, "low", rm_json_finite(of->low));
+    json_object_set_new(o, "high", rm_json_finite(of->high));
 }
 
 static json_t *observations_json(const struct rm_env_agent *agent)
@@ -261,15 +257,16 @@ static json_t *option_json(const struct rm_env_option_doc *o)
     const bool is_number = rm_option_is_number(o);
     json_t *words = o->words ? json_array() : json_null();
     json_t *fallback = o->most            ? json_array()
-                       : is_number        ? number(o->fallback)
+                       : is_number        ? rm_json_finite(o->fallback)
                        : o->fallback_text ? json_string(o->fallback_text)
                                           : json_null();
     for (uint32_t i = 0; o->words && o->words[i]; i++)
         json_array_append_new(words, json_string(o->words[i]));
     return json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:s}", "key", o->key, "takes",
                      rm_option_takes(o), "most", (int)o->most, "default", fallback, "low",
-                     number(is_number ? o->low : NAN), "high", number(is_number ? o->high : NAN),
-                     "words", words, "doc", o->doc ? o->doc : "");
+                     rm_json_finite(is_number ? o->low : NAN), "high",
+                     rm_json_finite(is_number ? o->high : NAN), "words", words, "doc",
+                     o->doc ? o->doc : "");
 }
 
 json_t *rm_world_view_json(const struct rm_world_view *view)
@@ -282,8 +279,8 @@ json_t *rm_world_view_json(const struct rm_world_view *view)
         json_array_append_new(options, option_json(o));
     return json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "name", spec->name,
                      "doc", spec->doc ? spec->doc : "", "phases", (int)spec->phases, "max_steps",
-                     (int)spec->max_steps, "score_low", number(spec->score_low), "score_high",
-                     number(spec->score_high), "score_random", number(spec->score_random),
-                     "score_solved", number(spec->score_solved), "agents", agents, "options",
-                     options);
+                     (int)spec->max_steps, "score_low", rm_json_finite(spec->score_low),
+                     "score_high", rm_json_finite(spec->score_high), "score_random",
+                     rm_json_finite(spec->score_random), "score_solved",
+                     rm_json_finite(spec->score_solved), "agents", agents, "options", options);
 }

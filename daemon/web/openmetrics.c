@@ -1,5 +1,6 @@
 #include "daemon/web/openmetrics.h"
 
+#include "config/json_value.h"
 #include "shm/base/clock.h"
 #include "shm/board.h"
 
@@ -251,24 +252,14 @@ static void sample(const struct sink *s, const char *name, const char *value, co
 }
 
 /* A number by a path such as "score.last"; NAN: there is none. */
-static double number_at(const json_t *object, const char *path)
-{
-    char key[64];
-    for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
-        snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
-        object = json_object_get(object, key);
-    }
-    const json_t *value = json_object_get(object, path);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 /* A sample of each element of an array. */
 static void each(const struct sink *s, const json_t *array, const char *label_name,
                  const char *member)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *one = json_array_get(array, i);
-        const double value = number_at(member ? json_object_get(one, member) : one, s->family->key);
+        const double value =
+            rm_json_number_at(member ? json_object_get(one, member) : one, s->family->key);
         sample(s, label_name, text_of(one, "name"), NULL, NULL, value * s->family->scale);
     }
 }
@@ -279,7 +270,7 @@ static void write_writers(const struct sink *s)
     const json_t *writers = json_object_get(s->run->metrics, "writers");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         sample(s, "writer", names[i], NULL, NULL,
-               number_at(json_object_get(writers, names[i]), s->family->key));
+               rm_json_number_at(json_object_get(writers, names[i]), s->family->key));
 }
 
 static void write_disk(const struct sink *s)
@@ -307,7 +298,7 @@ static void write_sums(const struct sink *s, const char *prefix, const char *sec
                 const json_t *worker = json_array_get(workers, w);
                 if (strcmp(text_of(worker, "role"), role_name) != 0)
                     continue;
-                const double ns = number_at(json_object_get(worker, "values"), key);
+                const double ns = rm_json_number_at(json_object_get(worker, "values"), key);
                 sum = isnan(sum) ? ns : sum + ns;
             }
             sample(s, "role", role_name, second, name(n), sum * s->family->scale);
@@ -360,7 +351,7 @@ static void write_heartbeat(const struct sink *s)
     const double offset = (double)t.tv_sec + (double)t.tv_nsec * NS - (double)rm_now_ns() * NS;
     for (size_t w = 0; w < json_array_size(workers); w++) {
         const json_t *worker = json_array_get(workers, w);
-        const double ns = number_at(json_object_get(worker, "values"), "heartbeat_ns");
+        const double ns = rm_json_number_at(json_object_get(worker, "values"), "heartbeat_ns");
         if (ns > 0)
             sample(s, "worker", text_of(worker, "name"), NULL, NULL,
                    round((ns * NS + offset) * 1e3) / 1e3);
@@ -399,11 +390,11 @@ static void write_samples(const struct sink *s)
     const struct rm_web_run *run = s->run;
     switch (f->block) {
     case EXPERIMENT:
-        sample(s, NULL, NULL, NULL, NULL, number_at(run->status, f->key) * f->scale);
+        sample(s, NULL, NULL, NULL, NULL, rm_json_number_at(run->status, f->key) * f->scale);
         break;
     case HOST:
         sample(s, NULL, NULL, NULL, NULL,
-               number_at(json_object_get(run->metrics, "host"), f->key) * f->scale);
+               rm_json_number_at(json_object_get(run->metrics, "host"), f->key) * f->scale);
         break;
     case WRITER:
         write_writers(s);

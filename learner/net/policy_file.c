@@ -1,6 +1,7 @@
 #include "learner/net/policy_file.h"
 
 #include "config/json_memory.h"
+#include "config/json_value.h"
 #include "config/config.h"
 #include "config/schema.h"
 #include "config/traits.h"
@@ -13,7 +14,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,11 +41,6 @@ static void set_json(json_t *object, const char *key, json_t *value)
     json_decref(value);
 }
 
-static json_t *finite_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *observation(const struct rm_env_observation *of)
 {
     json_t *o = json_object(), *shape = json_array();
@@ -54,8 +49,8 @@ static json_t *observation(const struct rm_env_observation *of)
     for (uint32_t d = 0; d < of->dims; d++)
         json_array_append_new(shape, json_integer(of->shape[d]));
     json_object_set_new(o, "shape", shape);
-    json_object_set_new(o, "low", finite_or_null(of->low));
-    json_object_set_new(o, "high", finite_or_null(of->high));
+    json_object_set_new(o, "low", rm_json_finite(of->low));
+    json_object_set_new(o, "high", rm_json_finite(of->high));
     json_object_set_new(
         o, "features",
         json_integer(of->dtype == RM_ENV_CODE8 ? elements * of->channels : elements));

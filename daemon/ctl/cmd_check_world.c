@@ -21,21 +21,6 @@
 #define PATIENCE_S 600.0
 #define STEPS_MAX  1000000
 
-/* A number of an option, within 0 .. most; unchanged when it is not given. */
-static int number_of(const struct rm_ctl_arguments *given, const char *option, double most,
-                     double *number)
-{
-    const char *text = rm_ctl_value(given, option);
-    char *end;
-    if (!text)
-        return 0;
-    *number = strtod(text, &end);
-    if (end != text && !*end && *number >= 0 && *number <= most)
-        return 0;
-    rm_ctl_complain(RM_CTL_USAGE, "--%s %s: should be a number from 0 to %.0f", option, text, most);
-    return -EINVAL;
-}
-
 static bool ends_with(const char *world, const char *end)
 {
     const size_t n = strlen(world), m = strlen(end);
@@ -271,8 +256,8 @@ int rm_ctl_check_world(const struct rm_ctl_arguments *given)
     json_t *reports[2] = {NULL, NULL};
     int rc = RM_CTL_OK;
 
-    if (number_of(given, "steps", STEPS_MAX, &steps) ||
-        number_of(given, "timeout", 86400, &patience_s))
+    if (rm_ctl_number(given, "steps", 0, STEPS_MAX, &steps) ||
+        rm_ctl_number(given, "timeout", 0, 86400, &patience_s))
         return RM_CTL_USAGE;
     struct rm_experiment *experiment = calloc(1, sizeof *experiment);
     if (!experiment)

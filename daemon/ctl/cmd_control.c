@@ -260,17 +260,10 @@ static int evaluate_and_wait(struct rm_ctl_client *client, json_t *arguments, ui
 /* --episodes as arguments of the request; NULL without. */
 static int episodes_argument(const struct rm_ctl_arguments *given, json_t **arguments)
 {
-    const char *text = rm_ctl_value(given, "episodes");
-    char *end;
-    *arguments = NULL;
-    if (!text)
-        return 0;
-    errno = 0;
-    long long episodes = strtoll(text, &end, 10);
-    if (end == text || *end || episodes < 1 || errno)
-        return rm_ctl_complain(RM_CTL_USAGE, "--episodes \"%s\": give a number, 1 or more", text);
-    *arguments = json_pack("{s:I}", "episodes", (json_int_t)episodes);
-    return 0;
+    uint32_t episodes = 0;
+    const int rc = rm_ctl_whole(given, "episodes", 1, UINT32_MAX, &episodes);
+    *arguments = episodes ? json_pack("{s:I}", "episodes", (json_int_t)episodes) : NULL;
+    return rc;
 }
 
 int rm_ctl_evaluate(const struct rm_ctl_arguments *given)

@@ -477,12 +477,10 @@ static int print(const struct rm_explained *x, const struct subject *subject,
 /* --verify needs a change. */
 static int check_verify(const struct rm_ctl_arguments *given)
 {
-    const char *verify = rm_ctl_value(given, "verify");
-    char *end = NULL;
-    const double seconds = verify ? strtod(verify, &end) : 1;
-    if (verify && (end == verify || *end || !(seconds >= 0.1 && seconds <= 3600)))
-        return rm_ctl_complain(RM_CTL_USAGE, "--verify \"%s\": give seconds, 0.1 to 3600", verify);
-    if (verify && !rm_ctl_value(given, "set"))
+    double seconds;
+    if (rm_ctl_number(given, "verify", 0.1, 3600, &seconds))
+        return RM_CTL_USAGE;
+    if (rm_ctl_flag(given, "verify") && !rm_ctl_flag(given, "set"))
         return rm_ctl_complain(RM_CTL_USAGE, "--verify: give the change with --set");
     return 0;
 }

@@ -72,13 +72,13 @@ static void follow(struct logs *l, int fd)
 int rm_ctl_logs(const struct rm_ctl_arguments *given)
 {
     struct rm_ctl_client client;
-    char path[PATH_MAX], name[PATH_MAX + 16], *end = NULL;
-    const char *lines = rm_ctl_value(given, "lines");
-    const uint64_t most = lines ? strtoull(lines, &end, 10) : 0;
-    if (lines && (end == lines || *end || *lines == '-'))
-        return rm_ctl_complain(RM_CTL_USAGE, "--lines \"%s\": give a number of lines", lines);
+    char path[PATH_MAX], name[PATH_MAX + 16];
+    uint32_t most = 0;
     json_t *status;
-    int rc = rm_find_run(path, &client, &status, given, given->argument[0]);
+    int rc = rm_ctl_whole(given, "lines", 0, UINT32_MAX, &most);
+    if (rc)
+        return rc;
+    rc = rm_find_run(path, &client, &status, given, given->argument[0]);
     json_decref(status);
     if (rc)
         return rc;
@@ -86,7 +86,7 @@ int rm_ctl_logs(const struct rm_ctl_arguments *given)
     struct logs l = {.worker = rm_ctl_value(given, "worker")};
     l.lines = rm_lines_open(name);
     if (l.lines.file) {
-        print_rest(&l, lines ? lines_before(&l, most) : 0);
+        print_rest(&l, rm_ctl_flag(given, "lines") ? lines_before(&l, most) : 0);
         if (rm_ctl_flag(given, "follow"))
             follow(&l, client.fd);
     } else {

@@ -198,28 +198,13 @@ static int add_policy(struct files *files, const char *path)
 
 /* --- the commands ---------------------------------------------------------------------------- */
 
-/* A number of an option, within low .. most; unchanged when it is not given. */
-static int number_of(const struct rm_ctl_arguments *given, const char *option, double low,
-                     double most, double *number)
-{
-    const char *text = rm_ctl_value(given, option);
-    char *end;
-    if (!text)
-        return 0;
-    *number = strtod(text, &end);
-    if (end != text && !*end && *number >= low && *number <= most)
-        return 0;
-    return rm_ctl_complain(RM_CTL_USAGE, "--%s %s: should be a number from %g to %g", option, text,
-                           low, most);
-}
-
 static int begin_show(const struct rm_ctl_arguments *given, struct show *s, double *episodes)
 {
     s->terminal = isatty(STDOUT_FILENO);
     s->fps = s->terminal || rm_ctl_value(given, "record") ? FPS_SHOWN : 0;
     s->film.to = -1;
-    const int rc = number_of(given, "fps", 0, 240, &s->fps);
-    return rc ? rc : number_of(given, "episodes", 1, EPISODES_MAX, episodes);
+    const int rc = rm_ctl_number(given, "fps", 0, 240, &s->fps);
+    return rc ? rc : rm_ctl_number(given, "episodes", 1, EPISODES_MAX, episodes);
 }
 
 /* Those of --policy, or of the latest run. */
@@ -575,9 +560,9 @@ static int rank_files(const struct rm_ctl_arguments *given, struct show *s,
     char ranking[64];
     json_t *result = NULL;
     (void)episodes;
-    int rc = number_of(given, "corruptions", 1, CORRUPTIONS_MAX, &corruptions);
+    int rc = rm_ctl_number(given, "corruptions", 1, CORRUPTIONS_MAX, &corruptions);
     if (rc == 0)
-        rc = number_of(given, "queries", 1, INT_MAX, &queries);
+        rc = rm_ctl_number(given, "queries", 1, INT_MAX, &queries);
     snprintf(ranking, sizeof ranking, "world.options.ranking=%.0f", corruptions);
     if (rc == 0)
         rc = rm_ctl_load(given, ranking, experiment);

@@ -567,16 +567,6 @@ static bool draw(const struct sweep *s)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static size_t jobs_of(const struct rm_ctl_arguments *given)
-{
-    const char *text = rm_ctl_value(given, "jobs");
-    char *end;
-    if (!text)
-        return rm_launch_cores();
-    const unsigned long jobs = strtoul(text, &end, 10);
-    return *text == '-' || end == text || *end || jobs < 1 || jobs > JOBS_MAX ? 0 : jobs;
-}
-
 static int prepare(struct sweep *s)
 {
     const char *directory = rm_ctl_value(s->given, "run-directory");
@@ -667,14 +657,11 @@ int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experimen
     static struct sweep s;
     s.given = given;
     s.experiment = experiment;
-    const size_t jobs = jobs_of(given);
-    const char *seeds = rm_ctl_value(given, "seeds");
-    char *end = NULL;
-    s.seeds = seeds ? strtoll(seeds, &end, 10) : 0;
-    if (seeds && (end == seeds || *end || s.seeds < 1 || s.seeds > RUNS_MAX))
-        return rm_ctl_complain(RM_CTL_USAGE, "--seeds should be a number from 1 to %u", RUNS_MAX);
-    if (!jobs)
-        return rm_ctl_complain(RM_CTL_USAGE, "--jobs should be a number from 1 to %u", JOBS_MAX);
+    uint32_t jobs = (uint32_t)rm_launch_cores(), seeds = 0;
+    if (rm_ctl_whole(given, "seeds", 1, RUNS_MAX, &seeds) ||
+        rm_ctl_whole(given, "jobs", 1, JOBS_MAX, &jobs))
+        return RM_CTL_USAGE;
+    s.seeds = seeds;
     int code = prepare(&s);
     if (code == 0) {
         rm_interrupt_watch();

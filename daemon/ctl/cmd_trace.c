@@ -226,12 +226,11 @@ static int record(struct trace *trace, struct rm_ctl_client *client, double seco
 
 int rm_ctl_trace(const struct rm_ctl_arguments *given)
 {
-    const char *file = rm_ctl_value(given, "output"), *text = rm_ctl_value(given, "seconds");
-    char *end = NULL;
-    const double seconds = text ? strtod(text, &end) : 1;
+    const char *file = rm_ctl_value(given, "output");
+    double seconds = 1;
     struct rm_ctl_client client;
-    if (!(seconds > 0 && seconds <= 60) || (text && (end == text || *end)))
-        return rm_ctl_complain(RM_CTL_USAGE, "--seconds should be a number up to 60");
+    if (rm_ctl_number(given, "seconds", 0.001, 60, &seconds))
+        return RM_CTL_USAGE;
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory for a trace");

@@ -444,12 +444,10 @@ static int race(struct tuning *t, double seconds)
 int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment)
 {
     static struct tuning t;
-    const char *text = rm_ctl_value(given, "tune");
-    char *end = NULL;
-    const double seconds = text[0] ? strtod(text, &end) : SECONDS;
-    if (text[0] && (end == text || *end || !(seconds >= SECONDS_MIN && seconds <= SECONDS_MAX)))
-        return rm_ctl_complain(RM_CTL_USAGE, "--tune \"%s\": give seconds, %g to %g", text,
-                               SECONDS_MIN, SECONDS_MAX);
+    double seconds = SECONDS;
+    if (rm_ctl_value(given, "tune")[0] &&
+        rm_ctl_number(given, "tune", SECONDS_MIN, SECONDS_MAX, &seconds))
+        return RM_CTL_USAGE;
     static const char *const others[] = {"seeds",  "jobs", "resume",
                                          "socket", "name", "run-directory"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)

@@ -84,6 +84,13 @@ int rm_ctl_parse(struct rm_ctl_arguments *arguments, const struct rm_ctl_command
 const char *rm_ctl_value(const struct rm_ctl_arguments *arguments, const char *option);
 bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option);
 
+/* Reads an option's number, from `low` to `most`; rm_ctl_whole() a whole one. Without the option
+ * *number is unchanged. Returns 0, or RM_CTL_USAGE after a message. */
+int rm_ctl_number(const struct rm_ctl_arguments *arguments, const char *option, double low,
+                  double most, double *number);
+int rm_ctl_whole(const struct rm_ctl_arguments *arguments, const char *option, uint32_t low,
+                 uint32_t most, uint32_t *number);
+
 /* Writes the values of --set to overrides[RM_CTL_GIVEN_MAX]. Returns their number. */
 size_t rm_ctl_overrides(const struct rm_ctl_arguments *arguments, struct rm_override *overrides);
 

@@ -138,11 +138,9 @@ int rm_find_status(char *path, json_t **status, const struct rm_ctl_arguments *g
 
 int rm_find_timeout(uint64_t *timeout_ns, const struct rm_ctl_arguments *given, double fallback_s)
 {
-    const char *text = rm_ctl_value(given, "timeout");
-    char *end = NULL;
-    double seconds = text ? strtod(text, &end) : fallback_s;
-    if (text && (end == text || *end || !(seconds >= 0 && seconds <= TIMEOUT_MAX_S)))
-        return rm_ctl_complain(RM_CTL_USAGE, "--timeout \"%s\": give seconds, 0 or more", text);
+    double seconds = fallback_s;
+    if (rm_ctl_number(given, "timeout", 0, TIMEOUT_MAX_S, &seconds))
+        return RM_CTL_USAGE;
     *timeout_ns = (uint64_t)(seconds * (double)RM_NS_PER_S);
     return 0;
 }

@@ -201,6 +201,42 @@ bool rm_ctl_flag(const struct rm_ctl_arguments *arguments, const char *option)
     return rm_ctl_value(arguments, option) != NULL;
 }
 
+static int refuse_number(const char *kind, const char *option, const char *text, double low,
+                         double most)
+{
+    return rm_ctl_complain(RM_CTL_USAGE, "--%s \"%s\": should be a %s from %.10g to %.10g", option,
+                           text, kind, low, most);
+}
+
+int rm_ctl_number(const struct rm_ctl_arguments *arguments, const char *option, double low,
+                  double most, double *number)
+{
+    const char *text = rm_ctl_value(arguments, option);
+    char *end;
+    if (!text)
+        return 0;
+    const double value = strtod(text, &end);
+    if (end == text || *end || !(value >= low && value <= most))
+        return refuse_number("number", option, text, low, most);
+    *number = value;
+    return 0;
+}
+
+int rm_ctl_whole(const struct rm_ctl_arguments *arguments, const char *option, uint32_t low,
+                 uint32_t most, uint32_t *number)
+{
+    const char *text = rm_ctl_value(arguments, option);
+    char *end;
+    if (!text)
+        return 0;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno || value < low || value > most)
+        return refuse_number("whole number", option, text, low, most);
+    *number = (uint32_t)value;
+    return 0;
+}
+
 size_t rm_ctl_overrides(const struct rm_ctl_arguments *arguments, struct rm_override *overrides)
 {
     size_t count = 0;

@@ -213,7 +213,7 @@ static void worlds_are_named_or_paths(void **state)
     expect("cartpol", "", 4, "world.python");
     expect("cartpole", "--set world.options.max_step=20", 4, "the nearest is 'max_steps'");
     expect("cartpole", "--set n_envs=20", 4, "\"actor.worlds\" here");
-    expect("cartpole", "--steps many", 2, "--steps many: should be a number");
+    expect("cartpole", "--steps many", 2, "--steps \"many\": should be a number");
     expect("./nothing.so", "", 4, "cannot be loaded");
     expect(rm_test_build_path("examples/tictactoe.so"), "", 0, "tictactoe: 2 agents in 2 phases");
     expect(rm_test_build_path("tests/worlds/tictactoe_v2.so"), "", 0, "2 agents in 2 phases");

@@ -99,9 +99,7 @@ static int lock(struct rm_place *place, struct rm_error *error)
         if (flock(fd, LOCK_EX | LOCK_NB) < 0)
             return refuse(fd, place->socket, error);
         /* Its last holder may have removed it between our open and our lock. */
-        struct stat ours, there;
-        if (fstat(fd, &ours) == 0 && stat(place->lock, &there) == 0 &&
-            ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+        if (rm_file_is_at(fd, place->lock))
             return fd;
         close(fd);
     }

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define AWAIT_TURNS 400 /* 10 s */
@@ -125,14 +124,6 @@ static void let_go(struct rm_run_lock *lock)
     lock->fd = -1;
 }
 
-/* Whether the file there is the one that is open. */
-static bool stands(const struct rm_run_lock *lock)
-{
-    struct stat ours, there;
-    return fstat(lock->fd, &ours) == 0 && lstat(lock->path, &there) == 0 &&
-           ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
-}
-
 int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_error *error)
 {
     char path[sizeof lock->path];
@@ -156,7 +147,7 @@ int rm_run_lock_take(struct rm_run_lock *lock, const char *directory, struct rm_
             return refuse(fd, directory, error);
         }
         /* Its last holder may have removed it between our open and our lock. */
-        if (stands(lock)) {
+        if (rm_file_is_at(lock->fd, lock->path)) {
             int rc = judge(lock, why != 0, directory, error);
             if (rc == 0)
                 rc = sign(lock, error);
@@ -181,7 +172,7 @@ int rm_run_lock_keep(struct rm_run_lock *lock, struct rm_error *error)
 {
     struct rm_run_lock again = {.fd = -1};
     char directory[sizeof lock->path];
-    if (lock->fd < 0 || stands(lock))
+    if (lock->fd < 0 || rm_file_is_at(lock->fd, lock->path))
         return 0;
     snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(lock->path, '/') - lock->path),
              lock->path);
@@ -197,7 +188,7 @@ void rm_run_lock_leave(struct rm_run_lock *lock)
 {
     if (lock->fd < 0)
         return;
-    if (stands(lock)) /* or it is another daemon's, after ours was removed */
+    if (rm_file_is_at(lock->fd, lock->path)) /* or it is another daemon's, after ours was removed */
         (void)rm_file_remove(lock->path);
     let_go(lock);
 }

@@ -208,6 +208,13 @@ int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *erro
     return rc;
 }
 
+bool rm_file_is_at(int fd, const char *path)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
 /* Up to `room` bytes; fewer where the file ends earlier. Bytes, or a negative errno. */
 static ssize_t read_up_to(int fd, char *to, size_t room)
 {

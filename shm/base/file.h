@@ -13,6 +13,10 @@
 /* Writes all bytes, with as many calls of write() as needed. 0 or negative errno. */
 int rm_file_write_all(int fd, const void *data, size_t bytes);
 
+/* Is the open file still at `path`? False if it was removed or replaced after it was opened: then a
+ * lock on it excludes no other process. Does not follow a link at `path`. */
+bool rm_file_is_at(int fd, const char *path);
+
 /* Opens the folder at `path` (O_PATH), one name after another, so that the result stays the same if
  * a folder is moved meanwhile. Follows only links of this user or of root. `make`: creates missing
  * folders. `real`, if not NULL, gets the path without links. Returns the descriptor or a negative

@@ -106,10 +106,10 @@ static int find_package(char path[PATH_MAX], struct rm_error *error)
  * process has it, or it is gone. */
 static int hold(const char *path)
 {
-    struct stat opened, named;
+    struct stat st;
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &opened) == 0 &&
-        opened.st_uid == geteuid() && lstat(path, &named) == 0 && named.st_ino == opened.st_ino)
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 &&
+        st.st_uid == geteuid() && rm_file_is_at(fd, path))
         return fd;
     if (fd >= 0)
         close(fd);

@@ -7,7 +7,7 @@
 #include "actor/worlds/plan.h"
 #include "actor/player.h"
 #include "actor/worlds/sandbox.h"
-#include "actor/worlds/trial.h"
+#include "actor/worlds/rule_check.h"
 #include "actor/worlds/watch.h"
 #include "shm/session/session.h"
 #include "config/traits.h"
@@ -269,7 +269,7 @@ static int enter_group(const char *path, struct rm_error *error)
 /* Plays the world. A shared object's is whatever it calls itself. */
 static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_error *error)
 {
-    static struct rm_trial trial;
+    static struct rm_rule_check check;
     struct rm_world world;
     struct rm_env *env = NULL;
     char *text = NULL;
@@ -284,9 +284,9 @@ static char *check(struct rm_experiment *experiment, uint32_t steps, struct rm_e
     if (rc == 0 && !experiment->world.description)
         experiment->world.description = rm_described_write(&world, world.ops->describe(env));
     if (rc == 0)
-        rc = rm_trial_run(&trial, &world, &experiment->world, experiment->seed, steps, error);
+        rc = rm_rule_check_run(&check, &world, &experiment->world, experiment->seed, steps, error);
     if (rc == 0)
-        text = rm_trial_write(&trial, &world, world.ops->describe(env));
+        text = rm_rule_check_write(&check, &world, world.ops->describe(env));
     if (env)
         world.ops->close(env);
     rm_world_close(&world);

@@ -29,8 +29,8 @@ int rm_probe_library(const char *library, double patience_s, char **description,
 
 /* Plays the experiment's world, built-in or not, in such a process: `steps` steps, 0 for as many as
  * it takes. Its checks use the experiment's description of the world if there is one, because two
- * processes may describe a world differently. *report is the result of rm_trial_write()
- * (actor/worlds/trial.h), which the caller frees. Errors as above. */
+ * processes may describe a world differently. *report is the result of rm_rule_check_write()
+ * (actor/worlds/rule_check.h), which the caller frees. Errors as above. */
 int rm_probe_check(const struct rm_experiment *experiment, uint32_t steps, double patience_s,
                    char **report, struct rm_error *error);
 

@@ -1,9 +1,9 @@
-/* check-world: checks a world's rules in two processes (actor/worlds/trial.h) and prints the
+/* check-world: checks a world's rules in two processes (actor/worlds/rule_check.h) and prints the
  * result. */
 #include "daemon/ctl/command.h"
 
 #include "actor/worlds/described.h"
-#include "actor/worlds/trial.h"
+#include "actor/worlds/rule_check.h"
 #include "config/config.h"
 #include "config/utf8.h"
 #include "daemon/ctl/exit_code.h"

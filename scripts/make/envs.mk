@@ -21,7 +21,7 @@ $(BUILD)/tests/worlds/tictactoe_v2.so: scripts/examples/tictactoe.c $(V2)/env.h
 	@echo "  WORLD   $@"
 	@$(CC) -std=c11 -O2 $(WARN) -fPIC -shared -I$(V2) -o $@ $<
 V2_WORLDS := $(patsubst %,$(BUILD)/tests/worlds/%.so,tictactoe_v2 v2_short_table v2_no_step v2_bad_dtype v2_old_spec)
-$(BUILD)/tests/unit/actor/worlds/test_world_library $(BUILD)/tests/unit/actor/worlds/test_trial: $(V2_WORLDS)
+$(BUILD)/tests/unit/actor/worlds/test_world_library $(BUILD)/tests/unit/actor/worlds/test_rule_check: $(V2_WORLDS)
 
 $(BUILD)/tests/unit/actor/worlds/test_world_library: $(EXAMPLES) $(BROKEN_WORLD_LIBRARIES)
 $(BUILD)/tests/unit/actor/worlds/test_world_all $(BUILD)/tests/unit/actor/worlds/test_world_example \
@@ -48,5 +48,5 @@ $(BUILD)/tests/worlds/unruly.so: tests/unit/actor/worlds/data/unruly_world.c act
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
 	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -o $@ $<
-$(BUILD)/tests/unit/actor/worlds/test_trial: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
+$(BUILD)/tests/unit/actor/worlds/test_rule_check: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
 tests: $(BUILD)/tests/worlds/rogue.so $(BUILD)/tests/worlds/unruly.so

@@ -1,7 +1,7 @@
 /* Worlds in Prolog: the worked example step by step, what a file may say of itself, what goes wrong
  * while it is played, saved states. */
 #include "actor/worlds/bridges/prolog.h"
-#include "actor/worlds/trial.h"
+#include "actor/worlds/rule_check.h"
 #include "tests/support/batch.h"
 #include "tests/support/effort.h"
 #include "tests/support/python.h"
@@ -103,18 +103,18 @@ static void test_example(void **unused)
 static void test_rules(void **unused)
 {
     (void)unused;
-    static struct rm_trial trial;
+    static struct rm_rule_check check;
     struct rm_world_config config;
     struct rm_world world;
     struct rm_error error = {""};
     configure(&config, TOY, NULL);
     if (rm_world_open_configured(&world, &config, &error) < 0 ||
-        rm_trial_run(&trial, &world, &config, 1, rm_test_effort(300, 60), &error) < 0)
+        rm_rule_check_run(&check, &world, &config, 1, rm_test_effort(300, 60), &error) < 0)
         fail_msg("%s", error.text);
     for (int rule = 0; rule < RM_RULE_COUNT; rule++) {
-        if (trial.rule[rule].times)
-            fail_msg("%s: %s", rm_rule_words[rule], trial.rule[rule].text);
-        assert_true(trial.rule[rule].tried || rule == RM_RULE_PROCESS);
+        if (check.rule[rule].times)
+            fail_msg("%s: %s", rm_rule_words[rule], check.rule[rule].text);
+        assert_true(check.rule[rule].tried || rule == RM_RULE_PROCESS);
     }
     rm_world_close(&world);
 }

@@ -1,7 +1,7 @@
 /* What every world promises (actor/env.h): rows that are in order, results that depend on the seed,
  * the world id and the actions but not on the batch, and states that go on as if nothing had
  * happened. The worked example outside the tree is tried as well. */
-#include "actor/worlds/trial.h"
+#include "actor/worlds/rule_check.h"
 #include "tests/support/batch.h"
 #include "tests/support/effort.h"
 
@@ -156,7 +156,7 @@ static void test_rules_are_kept(void **unused)
 {
     (void)unused;
     for (int s = 0; s < SUBJECTS; s++) {
-        static struct rm_trial trial;
+        static struct rm_rule_check check;
         struct rm_world world;
         struct rm_world_config config;
         struct rm_error error = {""};
@@ -164,15 +164,15 @@ static void test_rules_are_kept(void **unused)
             subjects[s].kind & LIBRARY ? rm_test_build_path("examples/tictactoe.so") : NULL;
         rm_test_world_config(&config, subjects[s].name, subjects[s].options);
         if (rm_world_open(&world, subjects[s].name, library, &error) < 0 ||
-            rm_trial_run(&trial, &world, &config, 7, 0, &error) < 0)
+            rm_rule_check_run(&check, &world, &config, 7, 0, &error) < 0)
             fail_msg("%s: %s", subjects[s].name, error.text);
         for (int r = 0; r < RM_RULE_COUNT; r++)
-            if (trial.rule[r].tried != (r != RM_RULE_PROCESS) || trial.rule[r].times)
+            if (check.rule[r].tried != (r != RM_RULE_PROCESS) || check.rule[r].times)
                 fail_msg("%s %s: %s: %s", subjects[s].name,
                          subjects[s].options ? subjects[s].options : "", rm_rule_words[r],
-                         trial.rule[r].text);
-        assert_true(trial.episodes > 0);
-        assert_int_equal(trial.seedless, (subjects[s].kind & FIXED) != 0);
+                         check.rule[r].text);
+        assert_true(check.episodes > 0);
+        assert_int_equal(check.seedless, (subjects[s].kind & FIXED) != 0);
         rm_world_close(&world);
     }
 }

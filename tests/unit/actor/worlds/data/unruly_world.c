@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As numbered in unit/actor/test_trial.c. */
+/* As numbered in unit/actor/test_rule_check.c. */
 enum {
     NOTHING = 0,
     BOTH_FLAGS,     /* TERMINATED with TRUNCATED */

@@ -1,6 +1,6 @@
-/* For a world that breaks one rule, the trial reports that rule and the place; for a correct world,
+/* For a world that breaks one rule, the check reports that rule and the place; for a correct world,
  * none. Crashes, hangs, and what only two processes can tell, by way of ringctl. */
-#include "actor/worlds/trial.h"
+#include "actor/worlds/rule_check.h"
 #include "tests/support/batch.h"
 
 #include <setjmp.h>
@@ -69,7 +69,7 @@ enum {
     FIGURES = 29
 };
 
-static unsigned run(struct rm_trial *trial, int breaks, unsigned *tried)
+static unsigned run(struct rm_rule_check *check, int breaks, unsigned *tried)
 {
     struct rm_world world;
     struct rm_world_config config;
@@ -79,35 +79,35 @@ static unsigned run(struct rm_trial *trial, int breaks, unsigned *tried)
     snprintf(option, sizeof option, "breaks=%d", breaks);
     rm_test_world_config(&config, "unruly", option);
     if (rm_world_open(&world, "", rm_test_build_path("tests/worlds/unruly.so"), &error) < 0 ||
-        rm_trial_run(trial, &world, &config, 7, 120, &error) < 0)
+        rm_rule_check_run(check, &world, &config, 7, 120, &error) < 0)
         fail_msg("%s", error.text);
     rm_world_close(&world);
     *tried = 0;
     for (int r = 0; r < RM_RULE_COUNT; r++) {
-        broken |= (trial->rule[r].times != 0) << r;
-        *tried |= (unsigned)trial->rule[r].tried << r;
+        broken |= (check->rule[r].times != 0) << r;
+        *tried |= (unsigned)check->rule[r].tried << r;
     }
     return broken;
 }
 
-static bool says(const struct rm_trial *trial, const char *words)
+static bool says(const struct rm_rule_check *check, const char *words)
 {
     for (int r = 0; r < RM_RULE_COUNT; r++)
-        if (strstr(trial->rule[r].text, words))
+        if (strstr(check->rule[r].text, words))
             return true;
     return !words[0];
 }
 
 static void every_breach_is_found(void **state)
 {
-    static struct rm_trial trial;
+    static struct rm_rule_check check;
     (void)state;
     for (int i = 0; i < BREACHES; i++) {
         unsigned tried;
-        const unsigned broken = run(&trial, i, &tried);
+        const unsigned broken = run(&check, i, &tried);
         if (i == CLOCK) /* unless a second begins meanwhile */
             continue;
-        if (broken != breaches[i].broken || !says(&trial, breaches[i].words))
+        if (broken != breaches[i].broken || !says(&check, breaches[i].words))
             fail_msg("breaks=%d: broken %#x, not %#x; should say: %s", i, broken,
                      breaches[i].broken, breaches[i].words);
         /* Rows that differ by themselves say nothing when they are compared. */
@@ -116,18 +116,18 @@ static void every_breach_is_found(void **state)
                                  : i == STATELESS ? BIT(SAVED)
                                                   : 0;
         assert_int_equal(tried, ALL_BUT_ONE & ~untried);
-        assert_true(trial.episodes > 0 || broken & BIT(RETURNS));
+        assert_true(check.episodes > 0 || broken & BIT(RETURNS));
     }
 }
 
 static void breaches_of_figures_are_found(void **state)
 {
-    static struct rm_trial trial;
+    static struct rm_rule_check check;
     unsigned tried;
     (void)state;
     for (int i = 0; i < (int)(sizeof figure_breaches / sizeof figure_breaches[0]); i++) {
-        const unsigned broken = run(&trial, FIGURES + i, &tried);
-        if (broken != figure_breaches[i].broken || !says(&trial, figure_breaches[i].words))
+        const unsigned broken = run(&check, FIGURES + i, &tried);
+        if (broken != figure_breaches[i].broken || !says(&check, figure_breaches[i].words))
             fail_msg("%s: broken %#x", figure_breaches[i].words, broken);
     }
 }
@@ -135,7 +135,7 @@ static void breaches_of_figures_are_found(void **state)
 /* The same digest in every process, and another one with another seed. */
 static void digests_tell_rows_apart(void **state)
 {
-    static struct rm_trial a, b;
+    static struct rm_rule_check a, b;
     unsigned tried;
     (void)state;
     run(&a, 0, &tried);

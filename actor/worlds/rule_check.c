@@ -1,4 +1,4 @@
-#include "actor/worlds/trial.h"
+#include "actor/worlds/rule_check.h"
 
 #include "actor/worlds/described.h"
 #include "actor/worlds/watch.h"
@@ -54,7 +54,7 @@ struct way {
 enum lasts { NO_LAST = 0, LAST_NOW, LAST_BEFORE };
 
 struct batch {
-    struct rm_trial *trial;
+    struct rm_rule_check *check;
     const struct rm_world *world;
     struct rm_env *env;
     const struct rm_env_spec *spec;
@@ -73,17 +73,17 @@ struct batch {
 
 /* --- findings -------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) static void broken(struct rm_trial *trial, enum rm_rule rule,
-                                                         const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void broken(struct rm_rule_check *check,
+                                                         enum rm_rule rule, const char *format, ...)
 {
     va_list args;
-    trial->rule[rule].tried = true;
-    if (trial->rule[rule].times++)
+    check->rule[rule].tried = true;
+    if (check->rule[rule].times++)
         return;
     va_start(args, format);
-    vsnprintf(trial->rule[rule].text, sizeof trial->rule[rule].text, format, args);
+    vsnprintf(check->rule[rule].text, sizeof check->rule[rule].text, format, args);
     va_end(args);
-    rm_utf8_line(trial->rule[rule].text); /* a world's own text may have any bytes */
+    rm_utf8_line(check->rule[rule].text); /* a world's own text may have any bytes */
 }
 
 /* "world 3, agent_0, step 17" */
@@ -204,11 +204,11 @@ static int allocate(struct batch *b)
     return 0;
 }
 
-static int batch_open(struct batch *b, struct rm_trial *trial, const struct rm_world *world,
+static int batch_open(struct batch *b, struct rm_rule_check *check, const struct rm_world *world,
                       const struct rm_world_config *config, uint64_t seed, uint64_t first_world,
                       uint32_t worlds, struct way way, struct rm_error *error)
 {
-    *b = (struct batch){.trial = trial,
+    *b = (struct batch){.check = check,
                         .world = world,
                         .draws = seed,
                         .first_world = first_world,
@@ -268,11 +268,11 @@ static void judge_elements(const struct batch *b, uint32_t a, uint32_t w,
     for (size_t i = 0; i < n; i++) {
         const double value = element(of, elements, i);
         if (codes && value >= of->codes)
-            broken(b->trial, RM_RULE_VALUES, "%s: %s%selement %zu is code %g; there are %u",
+            broken(b->check, RM_RULE_VALUES, "%s: %s%selement %zu is code %g; there are %u",
                    where(b, a, w).text, name, colon, i, value, of->codes);
         else if (!codes &&
                  (!isfinite(value) || value < of->low - slack || value > of->high + slack))
-            broken(b->trial, RM_RULE_VALUES,
+            broken(b->check, RM_RULE_VALUES,
                    "%s: %s%selement %zu of the observation is %g, not %g..%g", where(b, a, w).text,
                    name, colon, i, value, of->low, of->high);
     }
@@ -288,7 +288,7 @@ static void judge_observation(const struct batch *b, uint32_t a, uint32_t w)
         if (of.counted)
             memcpy(&count, elements - sizeof count, sizeof count);
         if (count > of.shape[0])
-            broken(b->trial, RM_RULE_VALUES,
+            broken(b->check, RM_RULE_VALUES,
                    "%s: observation %s counts %u; at most %u are possible", where(b, a, w).text,
                    of.name, count, of.shape[0]);
         judge_elements(b, a, w, &of, elements);
@@ -305,7 +305,7 @@ static void judge_mask(const struct batch *b, uint32_t a, uint32_t w)
         for (uint32_t i = 0; i < n; i++)
             legal += mask[i] != 0;
         if (!legal)
-            broken(b->trial, RM_RULE_MASK, "%s: no action of choice %u is legal%s",
+            broken(b->check, RM_RULE_MASK, "%s: no action of choice %u is legal%s",
                    where(b, a, w).text, c,
                    b->out[a].flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED) ? ", in a last row"
                                                                                : "");
@@ -323,14 +323,14 @@ static void judge_figures(const struct batch *b, uint32_t a, uint32_t w, bool la
         uint64_t bits;
         memcpy(&bits, &values[f], sizeof bits);
         if ((bits == UINT64_MAX) == last)
-            broken(b->trial, RM_RULE_WRITTEN, "%s: figure %s is %s", where(b, a, w).text, name,
+            broken(b->check, RM_RULE_WRITTEN, "%s: figure %s is %s", where(b, a, w).text, name,
                    last ? "not written in a last row" : "written, but this is no last row");
         else if (last && words && !isnan(values[f]) &&
                  !(values[f] >= 0 && values[f] < words && values[f] == floor(values[f])))
-            broken(b->trial, RM_RULE_VALUES, "%s: figure %s is %g; its words are 0..%u",
+            broken(b->check, RM_RULE_VALUES, "%s: figure %s is %g; its words are 0..%u",
                    where(b, a, w).text, name, values[f], words - 1);
         else if (last && isinf(values[f]))
-            broken(b->trial, RM_RULE_VALUES, "%s: figure %s is %g", where(b, a, w).text, name,
+            broken(b->check, RM_RULE_VALUES, "%s: figure %s is %g", where(b, a, w).text, name,
                    values[f]);
     }
 }
@@ -346,37 +346,37 @@ static void judge_row(const struct batch *b, uint32_t a, uint32_t w)
 
     memcpy(&unwritten, &reward, sizeof unwritten);
     if (flags == NO_FLAGS) {
-        broken(b->trial, RM_RULE_WRITTEN, "%s: no flags are written", where(b, a, w).text);
+        broken(b->check, RM_RULE_WRITTEN, "%s: no flags are written", where(b, a, w).text);
         return;
     }
     if (unwritten == UINT32_MAX)
-        broken(b->trial, RM_RULE_WRITTEN, "%s: no reward is written", where(b, a, w).text);
+        broken(b->check, RM_RULE_WRITTEN, "%s: no reward is written", where(b, a, w).text);
     else if (!isfinite(reward))
-        broken(b->trial, RM_RULE_VALUES, "%s: the reward is %g", where(b, a, w).text,
+        broken(b->check, RM_RULE_VALUES, "%s: the reward is %g", where(b, a, w).text,
                (double)reward);
     else if (first && reward != 0)
-        broken(b->trial, RM_RULE_FIRST, "%s: FIRST with a reward of %g", where(b, a, w).text,
+        broken(b->check, RM_RULE_FIRST, "%s: FIRST with a reward of %g", where(b, a, w).text,
                (double)reward);
     if (flags & RM_ENV_DEAD) {
         if (flags != RM_ENV_DEAD || b->age[lane] != 0)
-            broken(b->trial, RM_RULE_LAST, "%s: DEAD %s", where(b, a, w).text,
+            broken(b->check, RM_RULE_LAST, "%s: DEAD %s", where(b, a, w).text,
                    flags != RM_ENV_DEAD ? "and something else too" : "without a last row before");
         return;
     }
     if (b->lasts[lane] == LAST_BEFORE)
-        broken(b->trial, RM_RULE_TOGETHER,
+        broken(b->check, RM_RULE_TOGETHER,
                "%s: is in play after a last row that not all agents got", where(b, a, w).text);
     if (first != (b->age[lane] == 0))
-        broken(b->trial, RM_RULE_FIRST, "%s: %s", where(b, a, w).text,
+        broken(b->check, RM_RULE_FIRST, "%s: %s", where(b, a, w).text,
                first ? "FIRST in the middle of an episode" : "an episode begins without FIRST");
     if ((flags & both) == both)
-        broken(b->trial, RM_RULE_LAST, "%s: TERMINATED and TRUNCATED", where(b, a, w).text);
+        broken(b->check, RM_RULE_LAST, "%s: TERMINATED and TRUNCATED", where(b, a, w).text);
     if (first && last)
-        broken(b->trial, RM_RULE_LAST, "%s: FIRST in a last row", where(b, a, w).text);
+        broken(b->check, RM_RULE_LAST, "%s: FIRST in a last row", where(b, a, w).text);
     if (flags & RM_ENV_VOID && !(flags & RM_ENV_TRUNCATED))
-        broken(b->trial, RM_RULE_LAST, "%s: VOID without TRUNCATED", where(b, a, w).text);
+        broken(b->check, RM_RULE_LAST, "%s: VOID without TRUNCATED", where(b, a, w).text);
     if (b->spec->max_steps && b->age[lane] > b->spec->max_steps)
-        broken(b->trial, RM_RULE_LENGTH, "%s: %u steps into the episode; max_steps is %u",
+        broken(b->check, RM_RULE_LENGTH, "%s: %u steps into the episode; max_steps is %u",
                where(b, a, w).text, b->age[lane], b->spec->max_steps);
     judge_observation(b, a, w);
     judge_mask(b, a, w);
@@ -407,7 +407,7 @@ static void judge_step(const struct batch *b)
             uint8_t *last = &b->lasts[(size_t)a * b->worlds + w];
             *last = playing && *last ? LAST_BEFORE : NO_LAST;
         }
-        b->trial->episodes += lasts && !playing;
+        b->check->episodes += lasts && !playing;
     }
 }
 
@@ -416,7 +416,7 @@ static void judge_step(const struct batch *b)
 static void refused(struct batch *b, const char *call, int rc)
 {
     const char *why = b->world->ops->last_error(b->env);
-    broken(b->trial, RM_RULE_RETURNS, "step %" PRIu64 ": %s returned %d: %s", b->step, call, rc,
+    broken(b->check, RM_RULE_RETURNS, "step %" PRIu64 ": %s returned %d: %s", b->step, call, rc,
            why && why[0] ? why : "last_error() gives no reason");
     b->failed = true;
 }
@@ -457,7 +457,7 @@ static void call(struct batch *b, uint32_t phase, uint32_t next, bool reset)
     if (rc)
         refused(b, reset ? "reset()" : "step()", rc);
     else if (untouched(b, next) != before)
-        broken(b->trial, RM_RULE_BOUNDS,
+        broken(b->check, RM_RULE_BOUNDS,
                "step %" PRIu64
                ", on writing for phase %u: bytes outside of all buffers or of agents of "
                "another phase are others now",
@@ -573,7 +573,7 @@ static void play(struct batch *b, uint64_t to, const struct record *record, bool
                     if (write) {
                         *row = hash;
                     } else if (*row != hash && b->step < record->seen) {
-                        broken(b->trial, rule, "%s: the row differs %s", where(b, a, w).text, what);
+                        broken(b->check, rule, "%s: the row differs %s", where(b, a, w).text, what);
                         return;
                     }
                 }
@@ -589,7 +589,7 @@ static void play(struct batch *b, uint64_t to, const struct record *record, bool
 /* --- the trials ------------------------------------------------------------------------------ */
 
 struct tried {
-    struct rm_trial *trial;
+    struct rm_rule_check *check;
     const struct rm_world *world;
     const struct rm_world_config *config;
     uint64_t seed;
@@ -599,7 +599,7 @@ struct tried {
 static int open_one(const struct tried *t, struct batch *b, uint64_t first, uint32_t worlds,
                     struct way way, struct rm_error *error)
 {
-    return batch_open(b, t->trial, t->world, t->config, t->seed, first, worlds, way, error);
+    return batch_open(b, t->check, t->world, t->config, t->seed, first, worlds, way, error);
 }
 
 static const struct way plain = {.poison = 0xa5};
@@ -609,7 +609,7 @@ static int again(const struct tried *t, const uint32_t *parts, struct way way, e
                  const char *what, struct rm_error *error)
 {
     uint64_t first = 0;
-    t->trial->rule[rule].tried = true;
+    t->check->rule[rule].tried = true;
     for (; *parts; first += *parts++) {
         struct batch b;
         const int rc = open_one(t, &b, first, *parts, way, error);
@@ -633,7 +633,7 @@ static int try_reset(const struct tried *t, struct rm_error *error)
     int rc = open_one(t, &b, 0, WORLDS, plain, error);
     if (rc < 0)
         return rc;
-    t->trial->rule[RM_RULE_RESET].tried = true;
+    t->check->rule[RM_RULE_RESET].tried = true;
     batch_reset(&b);
     play(&b, steps_before(t), &t->record, false, RM_RULE_SEED, "from that of the same seed before");
     batch_reset(&b);
@@ -663,7 +663,7 @@ static int state_call(struct batch *b, bool save, void *state)
         save ? b->world->ops->save_state(b->env, state) : b->world->ops->load_state(b->env, state);
     rm_watch_leave();
     if (rc)
-        broken(b->trial, RM_RULE_SAVED, "step %" PRIu64 ": %s returned %d: %s", b->step,
+        broken(b->check, RM_RULE_SAVED, "step %" PRIu64 ": %s returned %d: %s", b->step,
                save ? "save_state()" : "load_state()", rc, b->world->ops->last_error(b->env));
     return rc;
 }
@@ -679,7 +679,7 @@ static void go_on(struct batch *b, struct batch *copy, const struct tried *t, si
         state_call(copy, true, twice))
         return;
     if (memcmp(state, twice, bytes) != 0)
-        broken(t->trial, RM_RULE_SAVED,
+        broken(t->check, RM_RULE_SAVED,
                "step %" PRIu64 ": the state that is saved after load_state() is another one",
                b->step);
     hand_over(b, copy);
@@ -690,7 +690,7 @@ static void go_on(struct batch *b, struct batch *copy, const struct tried *t, si
 static int try_states(const struct tried *t, struct rm_error *error)
 {
     static const uint64_t at[] = {0, 1, 2, 3, 7, 20, 49, 100};
-    t->trial->rule[RM_RULE_SAVED].tried = true;
+    t->check->rule[RM_RULE_SAVED].tried = true;
     for (size_t i = 0; i < sizeof at / sizeof at[0] && at[i] < t->record.seen; i++) {
         struct batch b, copy;
         int rc = open_one(t, &b, 0, WORLDS, plain, error);
@@ -719,7 +719,7 @@ static int try_states(const struct tried *t, struct rm_error *error)
 /* The same actions with another seed. A world in which nothing is random may give the same rows. */
 static int try_another_seed(const struct tried *t, struct rm_error *error)
 {
-    struct rm_trial other = {.steps = 0};
+    struct rm_rule_check other = {.steps = 0};
     struct batch b;
     const int rc =
         batch_open(&b, &other, t->world, t->config, t->seed + 1, 0, WORLDS, plain, error);
@@ -728,7 +728,7 @@ static int try_another_seed(const struct tried *t, struct rm_error *error)
     b.draws = t->seed;
     batch_reset(&b);
     play(&b, t->record.seen, &t->record, false, RM_RULE_SEED, "");
-    t->trial->seedless = !other.rule[RM_RULE_SEED].times && !b.failed;
+    t->check->seedless = !other.rule[RM_RULE_SEED].times && !b.failed;
     batch_close(&b);
     return 0;
 }
@@ -748,10 +748,10 @@ static uint64_t enough_steps(const struct rm_env_spec *spec, uint64_t asked)
 static int try_at_once(const struct tried *t, bool *same, struct rm_error *error)
 {
     static const uint32_t parts[] = {4, 4, 1, 2, 5, 0};
-    struct rm_trial other = {.steps = 0};
+    struct rm_rule_check other = {.steps = 0};
     struct tried all = *t;
     uint64_t first = 0;
-    all.trial = &other;
+    all.check = &other;
     *same = true;
     for (const uint32_t *n = parts; *n && *same; first = (first + *n++) % WORLDS) {
         struct batch b;
@@ -778,11 +778,11 @@ static int try_one_by_one(const struct tried *t, struct rm_error *error)
     int rc;
     if ((rc = again(t, whole, plain, RM_RULE_SEED, "from that of the same seed before", error)) < 0)
         return rc;
-    if (t->trial->rule[RM_RULE_SEED].times) {
+    if (t->check->rule[RM_RULE_SEED].times) {
         /* The other rules are checked by comparing rows. */
         for (int r = RM_RULE_IGNORED; r < RM_RULE_COUNT; r++)
-            if (!t->trial->rule[r].tried)
-                snprintf(t->trial->rule[r].text, sizeof t->trial->rule[r].text,
+            if (!t->check->rule[r].tried)
+                snprintf(t->check->rule[r].text, sizeof t->check->rule[r].text,
                          "the same seed does not give the same rows");
         return 0;
     }
@@ -803,43 +803,43 @@ static int try_all(struct tried *t, struct batch *first, struct rm_error *error)
 {
     static const enum rm_rule at_once[] = {RM_RULE_IGNORED, RM_RULE_SEED, RM_RULE_BATCH,
                                            RM_RULE_RESET};
-    struct rm_trial *trial = t->trial;
+    struct rm_rule_check *check = t->check;
     bool same;
 
     for (int r = 0; r <= RM_RULE_MASK; r++)
-        trial->rule[r].tried = true;
+        check->rule[r].tried = true;
     first->judged = true;
     batch_reset(first);
     play(first, t->record.steps, &t->record, true, RM_RULE_SEED, "");
-    t->record.seen = trial->steps = first->step;
-    trial->digest = 0xcbf29ce484222325u;
+    t->record.seen = check->steps = first->step;
+    check->digest = 0xcbf29ce484222325u;
     for (uint64_t i = 0; i < first->step * t->record.agents * WORLDS; i++)
-        trial->digest = (trial->digest ^ t->record.rows[i]) * 0x100000001b3u;
+        check->digest = (check->digest ^ t->record.rows[i]) * 0x100000001b3u;
 
     int rc = try_at_once(t, &same, error);
     for (size_t i = 0; rc == 0 && same && i < sizeof at_once / sizeof at_once[0]; i++)
-        trial->rule[at_once[i]].tried = true;
+        check->rule[at_once[i]].tried = true;
     if (rc == 0 && !same)
         rc = try_one_by_one(t, error);
-    if (rc < 0 || trial->rule[RM_RULE_SEED].times)
+    if (rc < 0 || check->rule[RM_RULE_SEED].times)
         return rc;
     if ((rc = try_another_seed(t, error)) < 0)
         return rc;
     if (t->world->ops->state_size(first->env))
         return try_states(t, error);
-    snprintf(trial->rule[RM_RULE_SAVED].text, sizeof trial->rule[RM_RULE_SAVED].text,
+    snprintf(check->rule[RM_RULE_SAVED].text, sizeof check->rule[RM_RULE_SAVED].text,
              "state_size() is 0: runs of this world begin new episodes when they go on from a "
              "checkpoint");
     return 0;
 }
 
-int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
-                 const struct rm_world_config *config, uint64_t seed, uint64_t steps,
-                 struct rm_error *error)
+int rm_rule_check_run(struct rm_rule_check *check, const struct rm_world *world,
+                      const struct rm_world_config *config, uint64_t seed, uint64_t steps,
+                      struct rm_error *error)
 {
-    struct tried t = {.trial = trial, .world = world, .config = config, .seed = seed};
+    struct tried t = {.check = check, .world = world, .config = config, .seed = seed};
     struct batch first; /* stays open, so that other batches have other addresses */
-    memset(trial, 0, sizeof *trial);
+    memset(check, 0, sizeof *check);
     int rc = open_one(&t, &first, 0, WORLDS, plain, error);
     if (rc < 0)
         return rc;
@@ -853,23 +853,23 @@ int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
     return rc;
 }
 
-char *rm_trial_write(const struct rm_trial *trial, const struct rm_world *world,
-                     const struct rm_env_spec *spec)
+char *rm_rule_check_write(const struct rm_rule_check *check, const struct rm_world *world,
+                          const struct rm_env_spec *spec)
 {
     json_t *rules = json_array();
     char *described = rm_described_write(world, spec);
     char digest[17];
-    snprintf(digest, sizeof digest, "%016" PRIx64, trial->digest);
+    snprintf(digest, sizeof digest, "%016" PRIx64, check->digest);
     for (int r = 0; r < RM_RULE_COUNT; r++)
         json_array_append_new(rules, json_pack("{s:s, s:b, s:I, s:s%}", "rule", rm_rule_words[r],
-                                               "tried", trial->rule[r].tried, "broken",
-                                               (json_int_t)trial->rule[r].times, "text",
-                                               trial->rule[r].text, strlen(trial->rule[r].text)));
+                                               "tried", check->rule[r].tried, "broken",
+                                               (json_int_t)check->rule[r].times, "text",
+                                               check->rule[r].text, strlen(check->rule[r].text)));
     json_t *all = json_pack("{s:s, s:s*, s:i, s:i, s:i, s:I, s:I, s:s, s:b, s:o}", "world",
                             spec->name, "description", described, "agents", (int)spec->agents,
                             "phases", (int)spec->phases, "worlds", WORLDS, "steps",
-                            (json_int_t)trial->steps, "episodes", (json_int_t)trial->episodes,
-                            "digest", digest, "seedless", trial->seedless, "rules", rules);
+                            (json_int_t)check->steps, "episodes", (json_int_t)check->episodes,
+                            "digest", digest, "seedless", check->seedless, "rules", rules);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     free(described);

@@ -1,12 +1,13 @@
-/* trial: plays a world and checks the rules of docs/worlds.md, for `ringctl check-world`. Steps
- * small batches of worlds with random legal actions, several times in different ways, and compares
- * every row. The buffers contain known bytes before each step. */
-#ifndef RM_ACTOR_WORLDS_TRIAL_H
-#define RM_ACTOR_WORLDS_TRIAL_H
+/* rule_check: plays a world and checks the rules of docs/worlds.md, for `ringctl check-world`.
+ * Steps small batches of worlds with random legal actions, several times in different ways, and
+ * compares every row. The buffers contain known bytes before each step. */
+#ifndef RM_ACTOR_WORLDS_RULE_CHECK_H
+#define RM_ACTOR_WORLDS_RULE_CHECK_H
 
 #include "actor/worlds/worlds.h"
 
-/* The rules, in the order of reports. To add a rule: a value, and a line in trial.c's table. */
+/* The rules, in the order of reports. To add a rule: a value, and a line in rule_check.c's table.
+ */
 enum rm_rule {
     RM_RULE_RETURNS,  /* legal actions are not refused */
     RM_RULE_WRITTEN,  /* every value of a row is written */
@@ -29,7 +30,7 @@ enum rm_rule {
 /* The text of each rule; [RM_RULE_COUNT]. */
 extern const char *const rm_rule_words[];
 
-struct rm_trial {
+struct rm_rule_check {
     uint64_t steps, episodes; /* of the first batch */
     uint64_t digest;          /* of all its rows */
     bool seedless;            /* another seed gives the same rows */
@@ -42,13 +43,13 @@ struct rm_trial {
 
 /* Plays the world. `steps` 0: as many as its episodes need. Returns 0 when all trials were made,
  * with any result; -ENOMEM, or an error if the world cannot be created. */
-int rm_trial_run(struct rm_trial *trial, const struct rm_world *world,
-                 const struct rm_world_config *config, uint64_t seed, uint64_t steps,
-                 struct rm_error *error);
+int rm_rule_check_run(struct rm_rule_check *check, const struct rm_world *world,
+                      const struct rm_world_config *config, uint64_t seed, uint64_t steps,
+                      struct rm_error *error);
 
 /* The result as JSON text, with the world's description (described.h), which the caller frees;
  * NULL: no memory. */
-char *rm_trial_write(const struct rm_trial *trial, const struct rm_world *world,
-                     const struct rm_env_spec *spec);
+char *rm_rule_check_write(const struct rm_rule_check *check, const struct rm_world *world,
+                          const struct rm_env_spec *spec);
 
 #endif

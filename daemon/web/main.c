@@ -1,4 +1,4 @@
-#include "daemon/web/options.h"
+#include "daemon/web/web_options.h"
 #include "shm/base/file.h"
 
 #include <errno.h>

@@ -63,15 +63,15 @@ static void write_curve(struct rm_web_run *run, bool whole, FILE *out)
 {
     const char *directory = rm_web_run_directory(run);
     if (directory)
-        rm_web_history_read(&run->history, RM_WEB_HISTORY_RUN, directory);
+        rm_web_curves_read(&run->curves, RM_WEB_CURVES_RUN, directory);
     if (directory && whole)
-        rm_web_history_read(&run->losses, RM_WEB_HISTORY_LOSSES, directory);
+        rm_web_curves_read(&run->losses, RM_WEB_CURVES_LOSSES, directory);
     fputs("{\"name\":", out);
     write_json(out, json_string(run->name));
-    fprintf(out, ",\"rows\":%zu,\"series\":[", run->history.count);
-    const bool begun = rm_web_history_write(&run->history, whole ? NULL : "score_last", false, out);
+    fprintf(out, ",\"rows\":%zu,\"series\":[", run->curves.count);
+    const bool begun = rm_web_curves_write(&run->curves, whole ? NULL : "score_last", false, out);
     if (whole)
-        rm_web_history_write(&run->losses, NULL, begun, out);
+        rm_web_curves_write(&run->losses, NULL, begun, out);
     fputs("]}", out);
 }
 

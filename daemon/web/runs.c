@@ -36,7 +36,7 @@ static void free_run(struct rm_web_run *run)
 {
     forget(run);
     json_decref(run->explained);
-    rm_columns_free(&run->history);
+    rm_columns_free(&run->curves);
     rm_columns_free(&run->losses);
     free(run);
 }

@@ -4,7 +4,7 @@
 #define RM_DAEMON_WEB_RUNS_H
 
 #include "daemon/socket_path.h"
-#include "daemon/web/history.h"
+#include "daemon/web/curves.h"
 #include "shm/base/error.h"
 
 #include <jansson.h>
@@ -26,7 +26,7 @@ struct rm_web_run {
     double created;     /* when its counters began, in seconds since 1970 */
     uint64_t silent_ns; /* the experiment is not asked again before this time */
     bool seen;
-    struct rm_columns history, losses;
+    struct rm_columns curves, losses;
     json_t *explained; /* of explained_ns */
     uint64_t explained_ns;
 };

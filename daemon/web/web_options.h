@@ -1,7 +1,7 @@
-/* options: the table of ringmaster-web's options. The parser of the command line, --help, the man
- * page and the completion use this one table. */
-#ifndef RM_DAEMON_WEB_OPTIONS_H
-#define RM_DAEMON_WEB_OPTIONS_H
+/* web_options: the table of ringmaster-web's options. The parser of the command line, --help, the
+ * man page and the completion use this one table. */
+#ifndef RM_DAEMON_WEB_WEB_OPTIONS_H
+#define RM_DAEMON_WEB_WEB_OPTIONS_H
 
 #include "daemon/web/server.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/web/history.h"
+#include "daemon/web/curves.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,19 +17,19 @@ static bool is_loss(const char *name)
 
 static bool is_wanted(const void *user, const char *name)
 {
-    const enum rm_web_history_kind kind = *(const enum rm_web_history_kind *)user;
-    if (kind == RM_WEB_HISTORY_LOSSES && is_loss(name))
+    const enum rm_web_curves_kind kind = *(const enum rm_web_curves_kind *)user;
+    if (kind == RM_WEB_CURVES_LOSSES && is_loss(name))
         return true;
-    for (size_t i = 0; i < (kind == RM_WEB_HISTORY_LOSSES ? 1 : WANTED); i++) /* steps: for all */
+    for (size_t i = 0; i < (kind == RM_WEB_CURVES_LOSSES ? 1 : WANTED); i++) /* steps: for all */
         if (!strcmp(wanted[i], name))
             return true;
     return false;
 }
 
-void rm_web_history_read(struct rm_columns *history, enum rm_web_history_kind kind,
-                         const char *directory)
+void rm_web_curves_read(struct rm_columns *curves, enum rm_web_curves_kind kind,
+                        const char *directory)
 {
-    rm_columns_read(history, directory, is_wanted, &kind);
+    rm_columns_read(curves, directory, is_wanted, &kind);
 }
 
 /* Rows that have both numbers. */
@@ -46,12 +46,12 @@ static size_t rows_of(const struct rm_columns *h, const double *x, const double 
 static size_t thin(const double *y, size_t *row, size_t count)
 {
     size_t kept = 0;
-    if (count <= 2 * RM_WEB_HISTORY_POINTS)
+    if (count <= 2 * RM_WEB_CURVES_POINTS)
         return count;
     const size_t last = row[count - 1];
-    for (size_t part = 0; part < RM_WEB_HISTORY_POINTS; part++) {
-        const size_t from = part * count / RM_WEB_HISTORY_POINTS;
-        const size_t to = (part + 1) * count / RM_WEB_HISTORY_POINTS;
+    for (size_t part = 0; part < RM_WEB_CURVES_POINTS; part++) {
+        const size_t from = part * count / RM_WEB_CURVES_POINTS;
+        const size_t to = (part + 1) * count / RM_WEB_CURVES_POINTS;
         size_t low = row[from], high = row[from];
         for (size_t i = from; i < to; i++) {
             low = y[row[i]] < y[low] ? row[i] : low;
@@ -78,7 +78,7 @@ static void write_numbers(FILE *out, const char *name, const double *values, con
     fputc(']', out);
 }
 
-bool rm_web_history_write(const struct rm_columns *h, const char *only, bool begun, FILE *out)
+bool rm_web_curves_write(const struct rm_columns *h, const char *only, bool begun, FILE *out)
 {
     const struct rm_series *steps = rm_columns_find(h, "steps");
     const struct rm_series *played = rm_columns_find(h, "evaluation_steps");

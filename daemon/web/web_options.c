@@ -1,4 +1,4 @@
-#include "daemon/web/options.h"
+#include "daemon/web/web_options.h"
 
 #include "daemon/ctl/mdoc.h"
 #include "daemon/web/gpus.h"

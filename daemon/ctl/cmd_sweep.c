@@ -9,7 +9,7 @@
 #include "daemon/ctl/curve.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/interrupt.h"
-#include "daemon/ctl/launch.h"
+#include "daemon/ctl/start_run.h"
 #include "daemon/ctl/plot.h"
 #include "daemon/ctl/seeds.h"
 #include "daemon/ctl/snapshot.h"
@@ -289,13 +289,13 @@ static void start(struct sweep *s, size_t number)
     char *setting[KEYS_MAX + 3], log[2 * PATH_MAX];
     const size_t settings = settings_of(s, number, setting);
     snprintf(log, sizeof log, "%s/%03zu.log", s->folder, number);
-    run->pid = rm_launch(&(struct rm_launch){.given = s->given,
-                                             .setting = setting,
-                                             .settings = settings,
-                                             .name = run->name,
-                                             .directory = s->directory,
-                                             .log = log,
-                                             .fresh = rm_ctl_flag(s->given, "fresh")});
+    run->pid = rm_start_run(&(struct rm_run_start){.given = s->given,
+                                                   .setting = setting,
+                                                   .settings = settings,
+                                                   .name = run->name,
+                                                   .directory = s->directory,
+                                                   .log = log,
+                                                   .fresh = rm_ctl_flag(s->given, "fresh")});
     run->failed = run->pid < 0;
     for (size_t i = 0; i < settings; i++)
         free(setting[i]);
@@ -657,7 +657,7 @@ int rm_ctl_sweep(const struct rm_ctl_arguments *given, const struct rm_experimen
     static struct sweep s;
     s.given = given;
     s.experiment = experiment;
-    uint32_t jobs = (uint32_t)rm_launch_cores(), seeds = 0;
+    uint32_t jobs = (uint32_t)rm_usable_cores(), seeds = 0;
     if (rm_ctl_whole(given, "seeds", 1, RUNS_MAX, &seeds) ||
         rm_ctl_whole(given, "jobs", 1, JOBS_MAX, &jobs))
         return RM_CTL_USAGE;

@@ -9,7 +9,7 @@
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/explain.h"
 #include "daemon/ctl/interrupt.h"
-#include "daemon/ctl/launch.h"
+#include "daemon/ctl/start_run.h"
 #include "daemon/ctl/trial.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
@@ -94,7 +94,7 @@ static void add_powers(struct knob *knob, size_t most)
 static void find_knobs(struct tuning *t)
 {
     const struct rm_experiment *e = t->experiment;
-    const size_t n = rm_launch_cores();
+    const size_t n = rm_usable_cores();
     const bool actors = e->mode != RM_MODE_SEQUENTIAL && e->actor.device == RM_ACTOR_CPU;
     if (actors)
         add_powers(add_knob(t, "actor.count"), 2 * n);

@@ -3,7 +3,7 @@
 #include "daemon/checkpoint_files.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/interrupt.h"
-#include "daemon/ctl/launch.h"
+#include "daemon/ctl/start_run.h"
 #include "daemon/ctl/tool.h"
 #include "shm/base/clock.h"
 #include "shm/base/file.h"
@@ -160,13 +160,13 @@ double rm_trial(const struct rm_trials *t, char *const *setting, size_t settings
     (void)remove(log); /* of the trial before */
     pid_t pid = 0;
     if (!t->number || (t->resume ? place_checkpoint(t, runs, name) : weights != NULL))
-        pid = rm_launch(&(struct rm_launch){.given = t->given,
-                                            .setting = all,
-                                            .settings = n,
-                                            .name = name,
-                                            .directory = runs,
-                                            .log = log,
-                                            .fresh = !t->resume});
+        pid = rm_start_run(&(struct rm_run_start){.given = t->given,
+                                                  .setting = all,
+                                                  .settings = n,
+                                                  .name = name,
+                                                  .directory = runs,
+                                                  .log = log,
+                                                  .fresh = !t->resume});
     free(weights);
     const bool known = pid > 0 && watch(latest, &pid, seconds, explained);
     const double rate = known ? explained->steps_per_s : (double)NAN;

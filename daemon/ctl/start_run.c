@@ -1,4 +1,4 @@
-#include "daemon/ctl/launch.h"
+#include "daemon/ctl/start_run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static void become_run(const struct rm_launch *l, pid_t parent, const sigset_t *before)
+static void become_run(const struct rm_run_start *l, pid_t parent, const sigset_t *before)
 {
-    char *line[2 * RM_CTL_GIVEN_MAX + 2 * RM_LAUNCH_SETTINGS + 9];
+    char *line[2 * RM_CTL_GIVEN_MAX + 2 * RM_START_SETTINGS + 9];
     size_t n = 0;
     line[n++] = (char *)"ringctl";
     line[n++] = (char *)"run";
@@ -21,7 +21,7 @@ static void become_run(const struct rm_launch *l, pid_t parent, const sigset_t *
         line[n++] = (char *)"--set";
         line[n++] = (char *)l->given->given[i].value;
     }
-    for (size_t i = 0; i < l->settings && i < RM_LAUNCH_SETTINGS; i++) {
+    for (size_t i = 0; i < l->settings && i < RM_START_SETTINGS; i++) {
         line[n++] = (char *)"--set";
         line[n++] = l->setting[i];
     }
@@ -48,7 +48,7 @@ static void become_run(const struct rm_launch *l, pid_t parent, const sigset_t *
     _exit(127);
 }
 
-pid_t rm_launch(const struct rm_launch *launch)
+pid_t rm_start_run(const struct rm_run_start *start)
 {
     const pid_t parent = getpid();
     sigset_t stops, before;
@@ -61,13 +61,13 @@ pid_t rm_launch(const struct rm_launch *launch)
     sigprocmask(SIG_BLOCK, &stops, &before);
     const pid_t pid = fork();
     if (pid == 0)
-        become_run(launch, parent, &before);
+        become_run(start, parent, &before);
     const int failure = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
     return pid < 0 ? -failure : pid;
 }
 
-size_t rm_launch_cores(void)
+size_t rm_usable_cores(void)
 {
     cpu_set_t allowed;
     return sched_getaffinity(0, sizeof allowed, &allowed) < 0 ? 1 : (size_t)CPU_COUNT(&allowed);

@@ -126,7 +126,7 @@ int rm_native_part_create(struct rm_native_part *n, const struct rm_native_part_
                           struct rm_error *error)
 {
     const struct rm_experiment *e = &spec->session->experiment;
-    const struct rm_native_world *native = rm_native_world_of(e->world.name);
+    const struct rm_device_rules *native = rm_device_rules_of(e->world.name);
     *n = (struct rm_native_part){.backend = spec->backend, .session = spec->session};
     if (!native || rm_experiment_is_foreign(e) || !spec->backend->device)
         return rm_fail(error, -ENOTSUP,

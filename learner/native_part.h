@@ -6,7 +6,7 @@
 #ifndef RM_LEARNER_NATIVE_PART_H
 #define RM_LEARNER_NATIVE_PART_H
 
-#include "actor/worlds/builtin/native.h"
+#include "actor/worlds/builtin/device_rules.h"
 #include "actor/worlds/worlds.h"
 #include "learner/algo/actor_critic.h"
 #include "learner/backend/device_worlds.h"

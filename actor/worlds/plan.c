@@ -1,6 +1,6 @@
 #include "actor/worlds/plan.h"
 
-#include "actor/worlds/builtin/native.h"
+#include "actor/worlds/builtin/device_rules.h"
 #include "actor/worlds/described.h"
 #include "actor/worlds/worlds.h"
 #include "config/check.h"
@@ -326,12 +326,12 @@ static int check_native(const struct rm_experiment *e, struct rm_error *error)
 {
     if (e->actor.device == RM_ACTOR_CPU)
         return 0;
-    if (rm_experiment_is_foreign(e) || !rm_native_world_of(e->world.name))
+    if (rm_experiment_is_foreign(e) || !rm_device_rules_of(e->world.name))
         return rm_fail(error, -EINVAL,
                        "actor.device: \"%s\": world \"%s\" is not compiled for a device; these "
                        "are: %s",
                        rm_actor_device_names[e->actor.device], e->world.name,
-                       rm_native_world_names());
+                       rm_device_rules_names());
     return 0;
 }
 

@@ -12,7 +12,7 @@
  * A board is two masks of bits, row by row from the top, each row followed by a bit that is always
  * 0, so that lines do not run on over the side. */
 #include "actor/worlds/builtin/connect.h"
-#include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/env_batch.h"
 #include "actor/worlds/builtin/grid.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
  *
  * Faults happen when world `fault_world` is about to do its n-th step (from 1, over all episodes);
  * 0 is never. */
-#include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/env_batch.h"
 
 #include <errno.h>
 #include <inttypes.h>

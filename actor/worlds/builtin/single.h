@@ -7,7 +7,7 @@
 #ifndef RM_ACTOR_WORLDS_BUILTIN_SINGLE_H
 #define RM_ACTOR_WORLDS_BUILTIN_SINGLE_H
 
-#include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/env_batch.h"
 #include "actor/worlds/builtin/head.h"
 
 #include <errno.h>

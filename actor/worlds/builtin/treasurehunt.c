@@ -1,5 +1,5 @@
 #include "actor/worlds/builtin/treasurehunt.h"
-#include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/env_batch.h"
 #include "actor/worlds/builtin/grid.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* batch: the head of every built-in world's struct rm_env - its configuration, its spec and its
+/* env_batch: the head of every built-in world's struct rm_env - its configuration, its spec and its
  * last message - and the functions of the table that need only the head. Internal to
  * actor/worlds/builtin. */
-#ifndef RM_ACTOR_WORLDS_BUILTIN_BATCH_H
-#define RM_ACTOR_WORLDS_BUILTIN_BATCH_H
+#ifndef RM_ACTOR_WORLDS_BUILTIN_ENV_BATCH_H
+#define RM_ACTOR_WORLDS_BUILTIN_ENV_BATCH_H
 
 #include "actor/worlds/builtin/common.h"
 

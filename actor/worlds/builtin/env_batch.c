@@ -1,4 +1,4 @@
-#include "actor/worlds/builtin/batch.h"
+#include "actor/worlds/builtin/env_batch.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include "actor/worlds/builtin/cartpole_rules.h"
 #include "actor/worlds/builtin/classic_state.h"
 #include "actor/worlds/builtin/goodhart.h"
-#include "actor/worlds/builtin/native.h"
+#include "actor/worlds/builtin/device_rules.h"
 #include "actor/worlds/plan.h"
 #include "actor/worlds/worlds.h"
 #include "config/config.h"
@@ -47,7 +47,7 @@ static void others_are_refused(void **state)
             "world \"taxi\" is not compiled for a device; these are: goodhart, cartpole");
     refused("cartpole", "{\"type\": \"gru\", \"units\": 4}", "no recurrent layers");
     refused("goodhart", "{\"type\": \"embedding\", \"units\": 4}", "no embedding");
-    assert_null(rm_native_world_of("connect"));
+    assert_null(rm_device_rules_of("connect"));
     parse(&e, "cartpole", "", "{\"type\": \"linear\", \"units\": 4}");
     assert_int_equal(rm_plan_make(&plan, &e, &error), 0);
     snprintf(e.world.library, sizeof e.world.library, "./cartpole.so");
@@ -64,7 +64,7 @@ static size_t rules_of(const char *name, const char *options, void *rules)
     parse(&e, name, options, "{\"type\": \"linear\", \"units\": 4}");
     assert_int_equal(rm_world_open(&world, name, "", &error), 0);
     assert_int_equal(rm_world_create(&world, &e.world, 1, 0, 5, &env, &error), 0);
-    rm_native_world_of(name)->rules(env, rules);
+    rm_device_rules_of(name)->rules(env, rules);
     const size_t bytes = world.ops->state_size(env);
     world.ops->close(env);
     rm_world_close(&world);
@@ -97,9 +97,9 @@ static void names_are_the_table(void **state)
     char names[64];
     uint32_t found = 0;
     (void)state;
-    snprintf(names, sizeof names, "%s", rm_native_world_names());
+    snprintf(names, sizeof names, "%s", rm_device_rules_names());
     for (char *rest = names, *name; (name = strtok_r(rest, ", ", &rest)); found++)
-        assert_int_equal(rm_native_world_of(name)->kind, found);
+        assert_int_equal(rm_device_rules_of(name)->kind, found);
     assert_int_equal(found, RM_DEVICE_WORLD_KINDS);
 }
 

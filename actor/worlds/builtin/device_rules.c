@@ -1,4 +1,4 @@
-#include "actor/worlds/builtin/native.h"
+#include "actor/worlds/builtin/device_rules.h"
 
 #include "actor/worlds/builtin/cartpole_rules.h"
 #include "actor/worlds/builtin/classic.h"
@@ -17,13 +17,13 @@ static void cartpole_rules(const struct rm_env *env, void *rules)
     memcpy(rules, &r, sizeof r);
 }
 
-static const struct rm_native_world worlds[] = {
+static const struct rm_device_rules worlds[] = {
     {"goodhart", RM_DEVICE_GOODHART, rm_goodhart_rules_of},
     {"cartpole", RM_DEVICE_CARTPOLE, cartpole_rules},
 };
 _Static_assert(sizeof worlds / sizeof *worlds == RM_DEVICE_WORLD_KINDS, "a row per world");
 
-const struct rm_native_world *rm_native_world_of(const char *name)
+const struct rm_device_rules *rm_device_rules_of(const char *name)
 {
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++)
         if (strcmp(worlds[i].name, name) == 0)
@@ -31,7 +31,7 @@ const struct rm_native_world *rm_native_world_of(const char *name)
     return NULL;
 }
 
-const char *rm_native_world_names(void)
+const char *rm_device_rules_names(void)
 {
     return "goodhart, cartpole";
 }

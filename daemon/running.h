@@ -101,7 +101,7 @@ struct rm_daemon {
     uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
-/* --- session.c ------------------------------------------------------------------------------- */
+/* --- open_session.c -------------------------------------------------------------------------- */
 
 /* Takes over the session that the service manager kept, if it matches; otherwise creates one. */
 int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment *experiment,

@@ -6,7 +6,7 @@
 #include "config/traits.h"
 #include "shm/session/saver.h"
 #include "learner/backend/device.h"
-#include "learner/device.h"
+#include "learner/device_choice.h"
 #include "learner/method.h"
 #include "learner/net/policy_file.h"
 #include "learner/publisher.h"

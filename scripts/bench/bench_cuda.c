@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "learner/algo/trainer.h"
 #include "learner/backend/device.h"
-#include "learner/device.h"
+#include "learner/device_choice.h"
 #include "learner/learner.h"
 #include "scripts/bench/report.h"
 #include "shm/atomic.h"

@@ -1,4 +1,4 @@
-#include "learner/device.h"
+#include "learner/device_choice.h"
 
 #include "config/traits.h"
 #include "learner/algo/algo.h"

@@ -1,6 +1,6 @@
 /* Which device a learner trains on, where there is no plugin: refused or done without, in words.
  * With one: tests/cuda. */
-#include "learner/device.h"
+#include "learner/device_choice.h"
 
 #include "tests/support/unit.h"
 

@@ -1,6 +1,6 @@
-/* device: chooses a learner's backend by learner.device, with a reason for the log. */
-#ifndef RM_LEARNER_DEVICE_H
-#define RM_LEARNER_DEVICE_H
+/* device_choice: chooses a learner's backend by learner.device, with a reason for the log. */
+#ifndef RM_LEARNER_DEVICE_CHOICE_H
+#define RM_LEARNER_DEVICE_CHOICE_H
 
 #include "shm/session/session.h"
 #include "learner/backend/backend.h"

@@ -69,6 +69,38 @@ static int lost(struct rm_ctl_client *client, struct rm_error *error)
     return rm_fail(error, -ECONNRESET, "the experiment closed the connection");
 }
 
+static bool moves_cursor(unsigned character)
+{
+    return (character < 0x20 && character != '\t' && character != '\n') ||
+           (character >= 0x7f && character < 0xa0);
+}
+
+/* What a terminal would obey becomes '?', in the JSON text itself: another user's program may have
+ * written it. */
+static void make_printable(char *line, size_t length)
+{
+    unsigned code;
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char now = (unsigned char)line[i];
+        const unsigned char next = i + 1 < length ? (unsigned char)line[i + 1] : 0;
+        if (now == '\\') {
+            char digits[5] = "";
+            if (next == 'u' && i + 5 < length)
+                memcpy(digits, line + i + 2, 4);
+            if (strspn(digits, "0123456789abcdefABCDEF") == 4 &&
+                sscanf(digits, "%4x", &code) == 1 && moves_cursor(code))
+                memcpy(line + i + 2, "003f", 4);
+            else if (next == 'b' || next == 'f' || next == 'r')
+                line[i] = line[i + 1] = '?';
+            i++;
+        } else if (now == 0xc2 && next >= 0x80 && next < 0xa0) {
+            line[i] = line[i + 1] = '?';
+        } else if (now < 0x80 && now != '\r' && moves_cursor(now)) {
+            line[i] = '?';
+        }
+    }
+}
+
 /* Takes the first whole line off the buffer, parsed. 1, 0 when there is none, -EPROTO. */
 static int take_line(struct rm_ctl_client *client, json_t **message, struct rm_error *error)
 {
@@ -80,6 +112,7 @@ static int take_line(struct rm_ctl_client *client, json_t **message, struct rm_e
                              RM_CTL_CLIENT_LINE_MAX);
     size_t length = (size_t)(newline - client->line);
     json_error_t why;
+    make_printable(client->line, length);
     *message = json_loadb(client->line, length, 0, &why);
     client->used -= length + 1;
     memmove(client->line, newline + 1, client->used);

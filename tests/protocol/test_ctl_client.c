@@ -90,6 +90,29 @@ static int called(const char *text, bool hang_up, uint64_t timeout_ns, json_t **
     return rc;
 }
 
+/* A daemon of another user may send what a terminal obeys. */
+static void what_a_terminal_would_obey_is_replaced(void **state)
+{
+    struct rm_error error = {""};
+    json_t *reply = NULL;
+    (void)state;
+    assert_int_equal(
+        called("{\"return\":{\"a\\u001b\":\"\\u001B[2J\\u0007\\b \\u009b2J\302\2332J \\u007f|"
+               "\\\\u001b \\n\\t\303\251 \\u00e9\"},\"id\":$id}\n",
+               false, PATIENT, &reply, &error),
+        0);
+    assert_string_equal(json_string_value(json_object_get(reply, "a?")),
+                        "?[2J??? ?2J??2J ?|\\u001b \n\t\303\251 \303\251");
+    json_decref(reply);
+    assert_int_equal(
+        called("{\"error\":{\"class\":\"x\",\"desc\":\"\\u001b]0;mine\"},\"id\":$id}\n", false,
+               PATIENT, &reply, &error),
+        -EREMOTEIO);
+    assert_string_equal(error.text, "x: ?]0;mine");
+    assert_int_equal(called("{\033[2J\n", false, PATIENT, &reply, &error), -EPROTO);
+    assert_null(strchr(error.text, '\033'));
+}
+
 static void replies_are_matched_to_requests(void **state)
 {
     struct rm_error error = {""};
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(greetings_are_checked),
         cmocka_unit_test(endless_lines_are_refused),
         cmocka_unit_test(no_daemon_is_reported),
+        cmocka_unit_test(what_a_terminal_would_obey_is_replaced),
         cmocka_unit_test(replies_are_matched_to_requests),
         cmocka_unit_test(events_between_replies_are_kept_in_order),
         cmocka_unit_test(too_many_events_are_dropped_and_counted),

@@ -67,7 +67,7 @@ static void learn_alike(uint32_t count, const char *algorithm, const char *netwo
     rm_test_learner_open(&d, &t, device[0]);
     rm_test_learner_open(&one, &t, rm_test_alone);
     float *before = rm_test_learner_params(&one);
-    for (uint32_t i = 0; i < rm_test_effort(rollouts, 2); i++) {
+    for (uint32_t i = 0; i < rm_test_effort(rollouts, 1); i++) {
         rm_test_learner_draw(&d, i);
         rm_test_learner_draw(&one, i);
         rm_test_learner_learn(&d, i);

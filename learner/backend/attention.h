@@ -13,17 +13,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Keys of a block on the CPU. */
+#define RM_ATTENTION_KEYS 64u
+
+/* On the CPU, forward: keys and values of rows that come before the rows of each sample, a context
+ * that grows. The operation adds the sample's own context rows. Sample i has its own at
+ * i * stride, in blocks of RM_ATTENTION_KEYS rows: keys transposed, so (blocks, units, rows of a
+ * block), values (blocks, heads, rows of a block, units / heads). */
+struct rm_attention_kept {
+    const uint32_t *rows; /* (batch) that are there; NULL: nothing is kept */
+    float *keys, *values;
+    size_t stride;
+};
+
 /* Attention over the rows of each sample: sample i has rows spans[i] to spans[i + 1]. A row of qkv
  * is a query, a key and a value of `units` each, heads side by side in each. */
 struct rm_attention {
     const uint32_t *spans; /* (batch + 1) */
     uint32_t batch, heads, units;
-    bool causal;               /* a row sees itself and the earlier rows of its sample */
-    uint32_t rows;             /* as in rm_spans: of o and d_qkv */
-    uint32_t queries;          /* number of queries at the end of every sample, with `causal`; 0: no
-                                * packed history */
-    uint32_t first;            /* forward, on the CPU: rows of every sample before this one get no
-                                * result, and need no query */
+    bool causal;      /* a row sees itself and the earlier rows of its sample */
+    uint32_t rows;    /* as in rm_spans: of o and d_qkv */
+    uint32_t queries; /* number of queries at the end of every sample, with `causal`; 0: no
+                       * packed history */
+    struct rm_attention_kept kept;
     bool queries_alone;        /* on the CPU: only queries get a result, and have a gradient of o */
     struct rm_dropout dropout; /* of weights */
     uint32_t before;           /* for dropout: samples of the batch before these */

@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-#define KEYS    64u /* of a block; the last block is filled up to registers of sixteen */
-#define QUERIES 24u /* at a time */
+#define KEYS    RM_ATTENTION_KEYS /* the last block is filled up to registers of sixteen */
+#define QUERIES 24u               /* at a time */
 
 #ifdef __AVX2__
 #define TILE_ROWS 6u
@@ -166,21 +166,20 @@ static float total(const float *x, uint32_t n)
 }
 
 /* Turns one query's scores into weights against its running maximum, and scales its earlier sums
- * down. */
-static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, bool first,
-                  float *state, float *o, uint32_t width)
+ * down; those of a query that has seen nothing are 0 and stay 0. */
+static void weigh(float *scores, uint32_t n, uint32_t visible, float scale, float *state, float *o,
+                  uint32_t width)
 {
     for (uint32_t j = 0; j < n; j++)
         scores[j] = j < visible ? scale * scores[j] : -INFINITY;
-    const float most = maximum(scores, n, first ? -INFINITY : state[0]);
+    const float most = maximum(scores, n, state[0]);
     for (uint32_t j = 0; j < n; j++)
         scores[j] = exp_of(scores[j] - most);
-    const float sum = total(scores, n), kept = first ? 0.0f : exp_of(state[0] - most);
-    state[1] = first ? sum : RM_FMA(state[1], kept, sum);
+    const float sum = total(scores, n), kept = exp_of(state[0] - most);
+    state[1] = RM_FMA(state[1], kept, sum);
     state[0] = most;
-    if (!first)
-        for (uint32_t i = 0; i < width; i++)
-            o[i] *= kept;
+    for (uint32_t i = 0; i < width; i++)
+        o[i] *= kept;
 }
 
 /* Drops some of a query's weights for rows from `first` on. */
@@ -219,12 +218,23 @@ INLINE float dot(const float *x, const float *y, uint32_t n)
     return sum;
 }
 
+static void begin_with_nothing(const struct rm_attention_head *h, uint32_t query)
+{
+    float *state = h->log_sum + (size_t)(query - h->kept) * h->log_stride;
+    float *o = h->o + (size_t)(query - h->kept) * h->o_stride;
+    const uint32_t width = h->width;
+    state[0] = -INFINITY;
+    state[1] = 0.0f;
+    for (uint32_t i = 0; i < width; i++)
+        o[i] = 0.0f;
+}
+
 /* A query of a history begins with itself, the first of what it sees. */
 static void begin_with_itself(const struct rm_attention_head *h, uint32_t query)
 {
-    const size_t at = (size_t)query * h->stride;
-    float *state = h->log_sum + (size_t)query * h->log_stride;
-    float *restrict o = h->o + (size_t)query * h->o_stride;
+    const size_t row = query - h->kept, at = row * h->stride;
+    float *state = h->log_sum + row * h->log_stride;
+    float *restrict o = h->o + row * h->o_stride;
     const float *restrict v = h->v + at;
     const float kept = kept_alone(h, query);
     const uint32_t width = h->width;
@@ -234,14 +244,38 @@ static void begin_with_itself(const struct rm_attention_head *h, uint32_t query)
         o[i] = kept * v[i];
 }
 
-/* A block of transposed keys, and what queries [from, to) take from it. */
+/* A block of transposed keys. */
 struct block {
-    const float *kt, *vt;
+    const float *kt, *vt, *v;
+    size_t v_stride;
     uint32_t first, keys;
 };
 
+/* The block's keys and values; `own` is room for the keys. */
+static struct block block_of(const struct rm_attention_head *h, uint32_t first, uint32_t keys,
+                             float *own)
+{
+    if (!h->kept_keys) {
+        const size_t at = (size_t)first * h->stride;
+        transpose(h->k + at, keys, filled(keys), h->width, h->stride, own);
+        return (struct block){own, NULL, h->v + at, h->stride, first, keys};
+    }
+    float *kt = h->kept_keys + (size_t)first * h->o_stride;
+    float *v = h->kept_values + (size_t)first * h->o_stride;
+    const uint32_t had = h->kept > first ? h->kept - first : 0;
+    if (had < keys) {
+        const size_t at = (size_t)(first + had - h->kept) * h->stride;
+        transpose(h->k + at, keys - had, filled(keys) - had, h->width, h->stride, kt + had);
+        for (uint32_t r = had; r < keys; r++)
+            __builtin_memcpy(v + (size_t)r * h->width, h->v + at + (r - had) * (size_t)h->stride,
+                             h->width * sizeof *v);
+    }
+    return (struct block){kt, NULL, v, h->width, first, keys};
+}
+
+/* What queries [from, to) take from a block. */
 static void attend(const struct rm_attention_head *h, const struct block *b, uint32_t from,
-                   uint32_t to, bool begins)
+                   uint32_t to)
 {
     _Alignas(64) float scores[QUERIES * KEYS];
     const uint32_t width = h->width;
@@ -250,18 +284,17 @@ static void attend(const struct rm_attention_head *h, const struct block *b, uin
         const uint32_t keys = seen(h, at + queries - 1, b->first, b->keys), n = filled(keys);
         if (keys == 0)
             continue;
-        float *o = h->o + (size_t)at * h->o_stride;
-        product(h->q + (size_t)at * h->stride, h->stride, 1, b->kt, KEYS, queries, width, n, scores,
-                KEYS, false);
+        const size_t row = at - h->kept;
+        float *o = h->o + row * h->o_stride;
+        product(h->q + row * h->stride, h->stride, 1, b->kt, KEYS, queries, width, n, scores, KEYS,
+                false);
         for (uint32_t r = 0; r < queries; r++) {
-            weigh(scores + r * KEYS, n, seen(h, at + r, b->first, keys), h->scale, begins,
-                  h->log_sum + (size_t)(at + r) * h->log_stride, o + r * (size_t)h->o_stride,
-                  width);
+            weigh(scores + r * KEYS, n, seen(h, at + r, b->first, keys), h->scale,
+                  h->log_sum + (row + r) * h->log_stride, o + r * (size_t)h->o_stride, width);
             if (h->dropout->below)
                 drop(h, at + r, b->first, n, scores + r * KEYS);
         }
-        product(scores, KEYS, 1, h->v + (size_t)b->first * h->stride, h->stride, queries, keys,
-                width, o, h->o_stride, !begins);
+        product(scores, KEYS, 1, b->v, b->v_stride, queries, keys, width, o, h->o_stride, true);
     }
 }
 
@@ -269,23 +302,24 @@ void RM_ISA_NAME(attention)(const struct rm_attention_head *h)
 {
     _Alignas(64) float kt[RM_ATTENTION_WIDTH_MAX * KEYS];
     const uint32_t context = rm_attention_context(h->rows, h->queries);
-    for (uint32_t r = context > h->first ? context : h->first; r < h->rows; r++)
-        begin_with_itself(h, r);
+    for (uint32_t r = h->first; r < h->rows; r++)
+        if (r < context)
+            begin_with_nothing(h, r);
+        else
+            begin_with_itself(h, r);
     for (uint32_t first = 0; first < context; first += KEYS) {
         uint32_t keys = context - first < KEYS ? context - first : KEYS;
-        const struct block b = {.kt = kt, .first = first, .keys = keys};
-        transpose(h->k + (size_t)first * h->stride, keys, filled(keys), h->width, h->stride, kt);
+        const struct block b = block_of(h, first, keys, kt);
         /* earlier rows see nothing of this block */
         const uint32_t from = h->causal && first > h->first ? first : h->first;
         /* a single query sees as much as the last row before it */
-        const bool apart = first == 0 || h->queries > 1;
-        if (apart)
-            attend(h, &b, from, context, first == 0);
-        attend(h, &b, apart ? context : from, h->rows, false);
+        if (h->queries > 1)
+            attend(h, &b, from, context);
+        attend(h, &b, h->queries > 1 ? context : from, h->rows);
     }
     for (uint32_t r = h->first; r < h->rows; r++) {
-        float *state = h->log_sum + (size_t)r * h->log_stride;
-        float *o = h->o + (size_t)r * h->o_stride, share = 1.0f / state[1];
+        float *state = h->log_sum + (size_t)(r - h->kept) * h->log_stride;
+        float *o = h->o + (size_t)(r - h->kept) * h->o_stride, share = 1.0f / state[1];
         const uint32_t width = h->width;
         for (uint32_t i = 0; i < width; i++)
             o[i] *= share;

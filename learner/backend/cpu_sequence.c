@@ -67,17 +67,22 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
     uint32_t from = a->spans[sample] - a->spans[0], to = a->spans[sample + 1] - a->spans[0];
     size_t at = (size_t)from * 3 * a->units + (size_t)head * width;
     size_t o_at = (size_t)from * a->units + (size_t)head * width;
+    const uint32_t kept = a->kept.rows ? a->kept.rows[sample] : 0;
+    const size_t kept_at = sample * a->kept.stride + (size_t)head * width * RM_ATTENTION_KEYS;
     struct rm_attention_head h = {
         .q = w->qkv + at,
         .k = w->qkv + at + a->units,
         .v = w->qkv + at + 2 * (size_t)a->units,
-        .rows = to - from,
+        .rows = kept + to - from,
         .stride = 3 * a->units,
         .width = width,
         .scale = 1.0f / sqrtf((float)width),
         .causal = a->causal,
         .queries = a->queries,
-        .first = a->queries_alone ? rm_attention_context(to - from, a->queries) : a->first,
+        .first = a->queries_alone ? rm_attention_context(kept + to - from, a->queries) : kept,
+        .kept = kept,
+        .kept_keys = a->kept.rows ? a->kept.keys + kept_at : NULL,
+        .kept_values = a->kept.rows ? a->kept.values + kept_at : NULL,
         .sample = sample + a->before,
         .head = head,
         .dropout = &a->dropout,
@@ -114,7 +119,7 @@ static void run_heads(struct rm_backend *b, struct heads *w)
     double pairs = 0.0;
     for (uint32_t i = 0; i < a->batch; i++) {
         double rows = a->spans[i + 1] - a->spans[i];
-        pairs += rows * rows;
+        pairs += rows * (rows + (a->kept.rows ? a->kept.rows[i] : 0));
     }
     w->k = cpu->kernels;
     rm_cpu_run(cpu, attention_tile, w, a->batch * a->heads, pairs * a->units / 8.0);

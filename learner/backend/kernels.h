@@ -24,14 +24,20 @@ struct rm_adam_factors {
 /* Maximum floats per head of attention, whose blocks are on the stack. */
 #define RM_ATTENTION_WIDTH_MAX 256u
 
-/* One head of one sample: `rows` rows, `stride` floats apart in q, k and v, `width` floats wide. */
+/* One head of one sample: `rows` rows, `stride` floats apart in q, k and v, `width` floats wide.
+ * The first `kept` rows are in the kept keys and values alone. Arrays begin with the row after
+ * them. */
 struct rm_attention_head {
     const float *q, *k, *v;
     uint32_t rows, stride, width;
     float scale;
     bool causal;
-    uint32_t queries, first; /* as in rm_attention */
-    uint32_t sample, head;   /* sample of the batch */
+    uint32_t queries; /* as in rm_attention */
+    uint32_t first;   /* forward: rows before this one get no result, and need no query */
+    uint32_t kept;
+    float *kept_keys,
+        *kept_values;      /* as in rm_attention, from this head on; NULL: nothing is kept */
+    uint32_t sample, head; /* sample of the batch */
     const struct rm_dropout *dropout;
     float *o; /* (rows, width), `o_stride` apart */
     uint32_t o_stride;

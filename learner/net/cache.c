@@ -1,5 +1,6 @@
 #include "learner/net/cache.h"
 
+#include "learner/backend/pieces.h"
 #include "learner/net/parts.h"
 
 #include <errno.h>
@@ -13,25 +14,21 @@ static float *floats(size_t n)
     return aligned_alloc(LINE_BYTES, bytes);
 }
 
-/* Memory for the attentions, and for one of them at a time. */
+/* Memory for the attentions. */
 static bool take(struct rm_net_cache *c)
 {
-    size_t units = 0, heads = 0;
     for (uint32_t i = 0; i < c->net->step_count; i++) {
         const struct rm_step *s = &c->net->steps[i];
         if (s->kind != RM_STEP_ATTENTION)
             continue;
-        const size_t own = s->product[0].out / 3;
-        units = own > units ? own : units;
-        heads = s->layer.heads > heads ? s->layer.heads : heads;
-        c->qkv[i] = floats((size_t)c->lanes * c->rows * 3 * own);
-        if (!c->qkv[i])
+        const size_t n = (size_t)c->lanes * c->rows * (s->product[0].out / 3);
+        c->keys[i] = floats(n);
+        c->values[i] = floats(n);
+        if (!c->keys[i] || !c->values[i])
             return false;
     }
     c->count = calloc(c->lanes, sizeof *c->count);
-    c->o = floats(c->rows * units + 1);
-    c->stats = floats(c->rows * heads * 2 + 1);
-    return c->count && c->o && c->stats;
+    return c->count;
 }
 
 int rm_net_cache_create(struct rm_net_cache **out, const struct rm_net *net, uint32_t lanes,
@@ -46,7 +43,7 @@ int rm_net_cache_create(struct rm_net_cache **out, const struct rm_net *net, uin
         return rm_fail(error, -ENOMEM, "network: no memory for a cache");
     c->net = net;
     c->lanes = lanes;
-    c->rows = net->shape.dim[0];
+    c->rows = rm_pieces(net->shape.dim[0], RM_ATTENTION_KEYS) * RM_ATTENTION_KEYS;
     if (!take(c)) {
         rm_net_cache_destroy(c);
         return rm_fail(error, -ENOMEM, "network: no memory for a cache of %u lanes of %u rows",
@@ -60,11 +57,11 @@ void rm_net_cache_destroy(struct rm_net_cache *c)
 {
     if (!c)
         return;
-    for (uint32_t i = 0; i < c->net->step_count; i++)
-        free(c->qkv[i]);
+    for (uint32_t i = 0; i < c->net->step_count; i++) {
+        free(c->keys[i]);
+        free(c->values[i]);
+    }
     free(c->count);
-    free(c->o);
-    free(c->stats);
     free(c);
 }
 

@@ -396,10 +396,11 @@ struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_st
 /* cache.c: what is kept of the contexts of lanes. */
 struct rm_net_cache {
     const struct rm_net *net;
-    uint32_t lanes, rows;     /* most rows of a lane, with its query */
-    uint32_t *count;          /* (lanes) rows kept of the context */
-    float *qkv[RM_STEPS_MAX]; /* of each attention: (lanes, rows, 3 units) */
-    float *o, *stats;         /* of one lane in one attention: (rows, units), (rows, heads, 2) */
+    uint32_t lanes;
+    uint32_t rows;               /* room for so many of a lane: whole blocks */
+    uint32_t *count;             /* (lanes) rows kept of the context */
+    float *keys[RM_STEPS_MAX];   /* of each attention: (lanes, rows * units), see attention.h */
+    float *values[RM_STEPS_MAX]; /* alike */
 };
 /* Rows that the lane of state `i` of the pass has already; 0 without a cache. */
 uint32_t rm_cache_had(const struct rm_pass *p, uint32_t i);

@@ -82,40 +82,28 @@ static struct rm_attention attention_of(const struct rm_pass *p, const struct rm
                                  .before = p->first + p->input->rows_before};
 }
 
-/* After what the cache has of each lane, to which queries, keys and values are added. */
-static void attend_cached(const struct rm_pass *p, const struct rm_step *s,
-                          const struct rm_attention *all, const float *qkv, float *o)
+/* What the cache has of the pass's lanes. */
+static struct rm_attention_kept kept_of(const struct rm_pass *p, const struct rm_step *s)
 {
     const struct rm_net_cache *c = p->input->cache;
-    const size_t units = all->units, index = (size_t)(s - p->w->net->steps);
-    for (uint32_t i = 0; i < p->states; i++) {
-        const uint32_t had = rm_cache_had(p, i), n = all->spans[i + 1] - all->spans[i];
-        const size_t at = all->spans[i] - all->spans[0], lane = p->input->cache_lane + p->first + i;
-        float *kept = c->qkv[index] + lane * c->rows * 3 * units;
-        const uint32_t spans[2] = {0, had + n};
-        struct rm_attention a = *all;
-        memcpy(kept + had * 3 * units, qkv + at * 3 * units, n * 3 * units * sizeof *kept);
-        a.spans = spans;
-        a.batch = 1;
-        a.rows = had + n;
-        a.first = had;
-        p->ops->attention(p->b, &a, kept, c->o, c->stats);
-        memcpy(o + at * units, c->o + had * units, n * units * sizeof *o);
-    }
+    if (!c)
+        return (struct rm_attention_kept){.rows = NULL};
+    const size_t index = (size_t)(s - p->w->net->steps), stride = (size_t)c->rows * units_of(s);
+    const size_t lane = p->input->cache_lane + p->first;
+    return (struct rm_attention_kept){c->count + lane, c->keys[index] + lane * stride,
+                                      c->values[index] + lane * stride, stride};
 }
 
 static void forward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     struct rm_step_buffers *b = rows->own;
-    const struct rm_attention a = attention_of(p, s);
+    struct rm_attention a = attention_of(p, s);
+    a.kept = kept_of(p, s);
     size_t n = rm_rows_of(p, &s->in), at = rm_kept_at(p, &s->in);
     float *qkv = b->kept[QKV] + at * 3 * a.units, *o = b->kept[O] + at * a.units;
     rm_net_product_forward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x, n,
                            RM_ACT_NONE, qkv);
-    if (p->input->cache)
-        attend_cached(p, s, &a, qkv, o);
-    else
-        p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
+    p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
     if (asks(s)) {
         float *asked = b->kept[ASKED_O] + rm_kept_at(p, &s->out) * a.units;
         rm_queries_pick(p, s, o, a.units, asked);

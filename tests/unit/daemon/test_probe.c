@@ -34,6 +34,7 @@ enum {
     OWNER = 18,
     ASYNC,
     OUTLIVE = 21,
+    CRY = 99,
     SPEAK = 100
 };
 
@@ -86,6 +87,9 @@ static void what_it_says_moves_no_cursor(void **state)
     (void)state;
     assert_int_equal(probe(SPEAK, 30, &error), -EINVAL);
     if (!strstr(error.text, "refuses: ?]0;mine? ?? 2J;ringctl: all is well"))
+        fail_msg("%s", error.text);
+    assert_int_equal(probe(CRY, 30, &error), -EPROTO);
+    if (!strstr(error.text, "?]0;mine? ?? 2J"))
         fail_msg("%s", error.text);
     assert_int_equal(
         rm_probe_library(rm_test_build_path("tests/worlds/rogue.so"), 30, &description, &error), 0);

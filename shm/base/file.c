@@ -184,13 +184,17 @@ static int folder_of(const char *path, const char **name, struct rm_error *error
 
 int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error)
 {
-    struct stat about;
+    struct stat about, above;
     const char *name;
     const int folder = folder_of(path, &name, error);
     if (folder < 0)
         return folder;
-    /* O_NONBLOCK: do not wait for the writer of a pipe. It has no effect on regular files. */
-    const int fd = openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
+    const bool others =
+        fstat(folder, &above) == 0 && above.st_uid != geteuid() && above.st_uid != 0;
+    /* O_NONBLOCK: do not wait for the writer of a pipe. It has no effect on regular files.
+     * O_TRUNC: only after the checks. */
+    const int fd =
+        openat(folder, name, (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
     const int why = errno;
     close(folder);
     if (fd < 0)
@@ -202,6 +206,11 @@ int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *erro
     if (rc == 0 && about.st_uid != geteuid())
         rc = rm_fail(error, -EPERM, "%s: belongs to user %u, but this process runs as user %u",
                      path, (unsigned)about.st_uid, (unsigned)geteuid());
+    if (rc == 0 && others && about.st_nlink > 1) /* of any file of this user's */
+        rc = rm_fail(error, -EPERM, "%s: is a hard link in a folder of user %u", path,
+                     (unsigned)above.st_uid);
+    if (rc == 0 && (flags & O_TRUNC) && about.st_size > 0 && ftruncate(fd, 0) < 0)
+        rc = rm_fail(error, -errno, "%s: %s", path, strerror(errno));
     if (rc == 0)
         return fd;
     close(fd);

@@ -26,7 +26,8 @@ int rm_file_folder(const char *path, bool make, char real[PATH_MAX], struct rm_e
 
 /* Opens a regular file of this user, close-on-exec. Does not follow a symbolic link at `path`.
  * Returns the descriptor or a negative errno. -ELOOP: `path` is a symbolic link. -EPERM: the file,
- * or a link in the path, belongs to another user. -EINVAL: it is not a regular file. */
+ * or a link in the path, belongs to another user, or it is a hard link in a folder of one. -EINVAL:
+ * it is not a regular file. A file that is refused is not truncated. */
 int rm_file_open(const char *path, int flags, mode_t mode, struct rm_error *error);
 
 /* Reads a whole file, opened as by rm_file_open(). The caller frees *text. Returns 0 or a negative

@@ -131,6 +131,45 @@ static void links_of_others_lead_nowhere(void **state)
 }
 
 /* However long it is, up to the limit; nothing but a regular file of this user's. */
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static off_t size_of(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return about.st_size;
+}
+
+/* A file of another user, and any file of root's by a second name in a folder of his. */
+static void what_is_refused_is_not_truncated(void **state)
+{
+    struct rm_error error = {""};
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* only root can give a file to another user */
+    put(below("own"), "mine");
+    put(below("of-another"), "his");
+    assert_int_equal(chown(below("of-another"), NOBODY, NOBODY), 0);
+    assert_int_equal(rm_file_open(below("of-another"), O_WRONLY | O_TRUNC, 0, &error), -EPERM);
+    assert_int_equal(size_of(below("of-another")), 3);
+    assert_int_equal(mkdir(below("his"), 0755), 0);
+    assert_int_equal(chown(below("his"), NOBODY, NOBODY), 0);
+    assert_int_equal(link(below("own"), below("his/name")), 0);
+    assert_int_equal(rm_file_open(below("his/name"), O_WRONLY | O_TRUNC, 0, &error), -EPERM);
+    assert_non_null(strstr(error.text, "is a hard link in a folder of user 65534"));
+    assert_int_equal(size_of(below("own")), 4);
+    const int fd = rm_file_open(below("own"), O_WRONLY | O_TRUNC, 0, &error); /* two names, here */
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(size_of(below("own")), 0);
+}
+
 static void a_file_is_read_whole(void **state)
 {
     static char many[100000];
@@ -163,6 +202,7 @@ int main(void)
         cmocka_unit_test(folders_have_one_path),
         cmocka_unit_test(a_folder_that_moves_is_still_the_same),
         cmocka_unit_test(links_of_others_lead_nowhere),
+        cmocka_unit_test(what_is_refused_is_not_truncated),
         cmocka_unit_test(a_file_is_read_whole),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);

@@ -152,8 +152,8 @@ void rm_checkpointer_close(struct rm_checkpointer *checkpointer, bool evaluated)
 /* Call once a second: begins checkpoints by interval. */
 void rm_checkpointer_tick(struct rm_checkpointer *checkpointer, uint64_t now_ns);
 
-/* After the daemon did not run for so long: moves all deadlines. */
-void rm_checkpointer_away(struct rm_checkpointer *checkpointer, uint64_t away_ns);
+/* After the daemon did not run for so long, until now: moves all deadlines. */
+void rm_checkpointer_away(struct rm_checkpointer *checkpointer, uint64_t away_ns, uint64_t now_ns);
 
 /* The run ends: cancels the current checkpoint and its `after`. */
 void rm_checkpointer_cancel(struct rm_checkpointer *checkpointer, const char *why);

@@ -568,9 +568,11 @@ void rm_control_event(struct rm_control *control, const char *name, json_t *data
 
 void rm_control_away(struct rm_control *control, uint64_t away_ns)
 {
+    const uint64_t now_ns = rm_now_ns();
     for (struct rm_connection *client = control->clients; client; client = client->next) {
         client->moved_ns += away_ns;
-        client->asked_ns += away_ns;
+        client->asked_ns =
+            client->asked_ns + away_ns < now_ns ? client->asked_ns + away_ns : now_ns;
     }
 }
 

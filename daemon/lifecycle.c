@@ -186,7 +186,7 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
 {
     struct rm_daemon *daemon = user;
     const bool graced = rm_supervisor_away(&daemon->supervisor, away_ns, now_ns);
-    rm_checkpointer_away(&daemon->checkpoint, away_ns);
+    rm_checkpointer_away(&daemon->checkpoint, away_ns, now_ns);
     daemon->standstill.since_ns = 0;
     if (daemon->control)
         rm_control_away(daemon->control, away_ns);

@@ -177,6 +177,25 @@ static void goes_through_its_stages(void **state)
     assert_true(rm_checkpointer_is_current(&c));
 }
 
+/* The loop learns of a gap at the end of the turn that it fell into: times noted since are not
+ * moved into the future, from where workers would have had ages to hold. */
+static void a_gap_before_it_began_is_not_its_own(void **state)
+{
+    (void)state;
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    rm_checkpointer_away(&c, 3600 * RM_NS_PER_S, rm_now_ns());
+    for (int i = 0; i < 20; i++) {
+        uv_run(&loop, UV_RUN_ONCE);
+        if (c.stage != RM_CHECKPOINT_HOLDING)
+            fail_msg("%s", c.why);
+    }
+    make();
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.made, 1);
+    assert_true(c.held_until_ns >= c.held_from_ns);
+}
+
 /* Whatever comes after: who still writes its part of an earlier one could not write one of this. */
 static void who_still_writes_is_waited_for(void **state)
 {
@@ -432,6 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(goes_through_its_stages),
+        T(a_gap_before_it_began_is_not_its_own),
         T(who_still_writes_is_waited_for),
         T(a_death_gives_it_up),
         T(a_learner_within_a_rollout_is_waited_for),

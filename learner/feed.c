@@ -36,7 +36,7 @@ struct rm_feed {
     float *codebook;                /* on the device; NULL: none */
     uint8_t *blocks;                /* pinned: (BLOCKS, block_bytes) */
     size_t block_bytes;
-    struct rm_device_mark *copied[BLOCKS], *behind;
+    struct rm_queue_mark *copied[BLOCKS], *behind;
     uint32_t block, draws;
     uint8_t *tables, *tree; /* on the device: what `draw` points to */
     void *mapped;           /* the region of priorities as the device sees it */
@@ -63,7 +63,7 @@ static int make_blocks(struct rm_feed *f, struct rm_error *error)
     for (uint32_t i = 0; i < f->sampler.source_count; i++)
         if (f->sources[i].ring->row_bytes > f->block_bytes)
             f->block_bytes = f->sources[i].ring->row_bytes;
-    f->blocks = b->device->alloc_host(b, BLOCKS * f->block_bytes, error);
+    f->blocks = b->ops->alloc_host(b, BLOCKS * f->block_bytes, error);
     return f->blocks ? 0 : -ENOMEM;
 }
 
@@ -73,7 +73,7 @@ static int make_copies(struct rm_feed *f, struct rm_error *error)
     int rc = make_blocks(f, error);
     for (uint32_t i = 0; i < f->sampler.source_count && !rc; i++) {
         struct source *s = &f->sources[i];
-        s->copy = b->device->alloc(b, s->ring->row_bytes * s->ring->spec.rows, error);
+        s->copy = b->ops->alloc_bytes(b, s->ring->row_bytes * s->ring->spec.rows, error);
         s->copied = s->whole = s->ring->spec.first_index;
         rc = s->copy ? 0 : -ENOMEM;
     }
@@ -84,10 +84,10 @@ static void free_copies(struct rm_feed *f)
 {
     struct rm_backend *b = f->spec.backend;
     for (uint32_t i = 0; i < f->sampler.source_count; i++) {
-        b->ops->release(b, (float *)(void *)f->sources[i].copy);
+        b->ops->release(b, f->sources[i].copy);
         f->sources[i].copy = NULL;
     }
-    b->device->release_host(b, f->blocks);
+    b->ops->release_host(b, f->blocks);
     f->blocks = NULL;
 }
 
@@ -106,15 +106,15 @@ static void leave_out_torn(struct source *s, uint64_t from, uint64_t n)
 static void copy_block(struct rm_feed *f, struct source *s, uint64_t from, uint64_t n)
 {
     struct rm_backend *b = f->spec.backend;
-    struct rm_device_mark *copied = f->copied[f->block];
+    struct rm_queue_mark *copied = f->copied[f->block];
     uint8_t *block = f->blocks + f->block * f->block_bytes;
     const size_t at = (from & s->ring->mask) * s->ring->row_bytes, bytes = n * s->ring->row_bytes;
-    if (!b->device->passed(b, copied))
-        b->device->wait(b, copied);
+    if (!b->ops->passed(b, copied))
+        b->ops->wait(b, copied);
     rm_ring_copy_out(block, s->ring->data + at, bytes);
     leave_out_torn(s, from, n);
-    b->device->copy_in(b, RM_DEVICE_STREAM_IN, s->copy + at, block, bytes);
-    b->device->mark(b, RM_DEVICE_STREAM_IN, copied);
+    b->ops->copy_in(b, RM_QUEUE_IN, s->copy + at, block, bytes);
+    b->ops->mark(b, RM_QUEUE_IN, copied);
     f->block = (f->block + 1) % BLOCKS;
 }
 
@@ -134,8 +134,8 @@ static void copy_rows(struct rm_feed *f, struct source *s, const struct rm_row_s
     if (span->end - s->copied > span->held) /* the writer is a whole ring ahead */
         s->copied = span->end - span->held;
     if (s->copied != span->end && in_use(s, span->end)) {
-        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, f->behind);
-        b->device->follow(b, RM_DEVICE_STREAM_IN, f->behind);
+        b->ops->mark(b, RM_QUEUE_COMPUTE, f->behind);
+        b->ops->follow(b, RM_QUEUE_IN, f->behind);
     }
     while (s->copied != span->end) {
         uint64_t n = span->end - s->copied;
@@ -213,7 +213,7 @@ static int make_tables(struct rm_feed *f, const struct rm_sampler_source *source
     if (!host)
         return rm_fail(error, -ENOMEM, "no memory for tables of %u worlds", worlds);
     fill_tables(f, sources, (void *)host, (void *)(host + worlds_at));
-    f->tables = b->device->alloc(b, drawn_at + sizeof *d->drawn, error);
+    f->tables = b->ops->alloc_bytes(b, drawn_at + sizeof *d->drawn, error);
     if (f->tables) {
         send(f, f->tables, host, drawn_at);
         d->sources = (const void *)f->tables;
@@ -240,7 +240,7 @@ static int make_levels(struct rm_feed *f, const struct rm_priorities *p, struct 
     }
     const size_t last_at = all, entered_at = last_at + aligned(p->nodes[0] * sizeof *t->last);
     const size_t largest_at = entered_at + aligned(p->spec.sources * sizeof *t->entered);
-    f->tree = b->device->alloc(b, largest_at + sizeof *t->largest, error);
+    f->tree = b->ops->alloc_bytes(b, largest_at + sizeof *t->largest, error);
     if (!f->tree)
         return -ENOMEM;
     for (uint32_t l = 0; l < p->levels; l++) {
@@ -311,8 +311,8 @@ static void free_draw(struct rm_feed *f)
     struct rm_backend *b = f->spec.backend;
     if (f->mapped)
         b->device->unregister_host(b, f->sampler.priorities->region.base);
-    b->ops->release(b, (float *)(void *)f->tables);
-    b->ops->release(b, (float *)(void *)f->tree);
+    b->ops->release(b, f->tables);
+    b->ops->release(b, f->tree);
     f->mapped = NULL;
     f->tables = f->tree = NULL;
     memset(&f->draw, 0, sizeof f->draw);
@@ -403,7 +403,7 @@ static int send_codebooks(struct rm_feed *f, struct rm_error *error)
         floats += (size_t)decode->observation[i].codes * decode->observation[i].channels;
     if (floats == 0)
         return 0;
-    f->codebook = b->device->alloc(b, floats * sizeof(float), error);
+    f->codebook = b->ops->alloc_bytes(b, floats * sizeof(float), error);
     if (!f->codebook)
         return -ENOMEM;
     for (uint32_t i = 0; i < decode->observations; i++) {
@@ -438,11 +438,11 @@ static int make_sources(struct rm_feed *f, const struct rm_sampler_source *sourc
         return rm_fail(error, -ENOMEM, "no memory for %u rings", f->sampler.source_count);
     for (uint32_t i = 0; i < f->sampler.source_count; i++)
         f->sources[i].ring = sources[i].ring;
-    f->table = b->device->alloc(b, f->sampler.source_count * sizeof *f->table, error);
+    f->table = b->ops->alloc_bytes(b, f->sampler.source_count * sizeof *f->table, error);
     f->draw.gather.sources = f->table;
-    int rc = f->table ? b->device->mark_create(b, &f->behind, error) : -ENOMEM;
+    int rc = f->table ? b->ops->mark_create(b, &f->behind, error) : -ENOMEM;
     for (uint32_t i = 0; i < BLOCKS && !rc; i++)
-        rc = b->device->mark_create(b, &f->copied[i], error);
+        rc = b->ops->mark_create(b, &f->copied[i], error);
     return rc;
 }
 
@@ -502,16 +502,16 @@ void rm_feed_destroy(struct rm_feed *f)
     if (!f)
         return;
     struct rm_backend *b = f->spec.backend;
-    b->device->finish(b);
+    b->ops->finish(b);
     if (f->sources) {
         free_draw(f);
         free_copies(f);
     }
-    b->ops->release(b, (float *)(void *)f->table);
+    b->ops->release(b, f->table);
     b->ops->release(b, f->codebook);
-    b->device->mark_destroy(b, f->behind);
+    b->ops->mark_destroy(b, f->behind);
     for (uint32_t i = 0; i < BLOCKS; i++)
-        b->device->mark_destroy(b, f->copied[i]);
+        b->ops->mark_destroy(b, f->copied[i]);
     free(f->sources);
     free(f);
 }

@@ -68,7 +68,7 @@ static int open_world(struct rm_learner *l, struct rm_error *error)
  * error. */
 static bool device_failed(const struct rm_learner *l, struct rm_error *error)
 {
-    if (!l->backend || !l->backend->device || !l->backend->device->failed(l->backend, error))
+    if (!l->backend || !l->backend->ops->failed(l->backend, error))
         return false;
     rm_device_report(l->slot, &l->choice, rm_device_failing(l->backend));
     return true;
@@ -506,7 +506,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     if (!rc)
         rc = begin(l, error);
     if (!rc && l->backend->device)
-        l->backend->device->finish(l->backend); /* a new learner has no work in progress */
+        l->backend->ops->finish(l->backend); /* a new learner has no work in progress */
     if (device_failed(l, error))
         rc = RM_LEARNER_DEVICE_FAILED;
     if (rc) {

@@ -137,8 +137,7 @@ static void count_steps(struct native *n)
 
 static int finish(struct native *n, struct rm_error *error)
 {
-    struct rm_actor_critic_update u;
-    rm_actor_critic_collect(n->on.learner, &u, n->on.clock);
+    const struct rm_actor_critic_update u = rm_actor_critic_collect(n->on.learner, n->on.clock);
     count_steps(n);
     const int rc = rm_on_policy_count(&n->on, &u, error);
     if (!rc)

@@ -15,7 +15,7 @@
 static void *alloc_zeroed(struct rm_native_part *n, size_t bytes, struct rm_error *error)
 {
     void *p = n->owned_count < sizeof n->owned / sizeof *n->owned
-                  ? n->backend->device->alloc(n->backend, (bytes + 3) / 4 * 4, error)
+                  ? n->backend->ops->alloc_bytes(n->backend, (bytes + 3) / 4 * 4, error)
                   : NULL;
     if (p)
         n->owned[n->owned_count++] = p;
@@ -54,6 +54,7 @@ static int make_rows(struct rm_native_part *n, const struct rm_native_part_spec 
         .inputs = plan->inputs,
         .words = plan->action_words,
         .stack = 1,
+        .native = true,
         .successors = true,
         .gamma = (float)e->sample.gamma,
         .distribution = rm_categorical_of(&plan->shape),
@@ -112,7 +113,7 @@ static int make_hand(struct rm_native_part *n, const struct rm_native_part_spec 
     };
     on->obs = alloc_zeroed(n, (size_t)r->lanes * on->obs_bytes, error);
     float *codebook = coded ? alloc_zeroed(n, book, error) : NULL;
-    n->results = n->backend->device->alloc_host(n->backend, sizeof *n->results, error);
+    n->results = n->backend->ops->alloc_host(n->backend, sizeof *n->results, error);
     if (!on->state || !on->x || !on->reward || !on->flags || !on->score || !on->ended ||
         !on->stage || !on->obs || (coded && !codebook) || !n->results)
         return -ENOMEM;
@@ -220,11 +221,11 @@ static int capture(struct rm_native_part *n, struct rm_error *error)
     struct rm_backend *b = n->backend;
     put_step(n, true);
     b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, n->orders.passes, sizeof *n->orders.passes);
-    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, n->on.stage, sizeof *n->on.stage);
-    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, n->on.score, n->on.worlds * sizeof *n->on.score);
-    b->device->finish(b);
-    if (b->device->failed(b, error))
+    b->ops->clear(b, n->orders.passes, sizeof *n->orders.passes);
+    b->ops->clear(b, n->on.stage, sizeof *n->on.stage);
+    b->ops->clear(b, n->on.score, n->on.worlds * sizeof *n->on.score);
+    b->ops->finish(b);
+    if (b->ops->failed(b, error))
         return -EIO;
     const int rc = capture_step(n, true, &n->first, error);
     return rc ? rc : capture_step(n, false, &n->step, error);
@@ -254,7 +255,7 @@ void rm_native_part_destroy(struct rm_native_part *n)
     if (b->device) {
         b->device->graph_destroy(b, n->first);
         b->device->graph_destroy(b, n->step);
-        b->device->release_host(b, n->results);
+        b->ops->release_host(b, n->results);
     }
     for (uint32_t i = 0; i < n->owned_count; i++)
         b->ops->release(b, n->owned[i]);
@@ -281,7 +282,7 @@ void rm_native_part_end(struct rm_native_part *n)
 {
     struct rm_backend *b = n->backend;
     b->device->worlds->end(b, &n->on, &n->orders);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, n->results, n->on.stage, sizeof *n->results);
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, n->results, n->on.stage, sizeof *n->results);
 }
 
 /* --- state ----------------------------------------------------------------------------------- */

@@ -50,9 +50,8 @@ int rm_on_policy_guard(struct rm_on_policy *p, struct rm_backend *backend, struc
         return rc;
     rm_actor_critic_guarded(p->learner, p->guard);
     rc = rm_guard_ready(p->guard, error);
-    if (!rc && p->late)
-        rc = rm_publisher_go_late(p->publisher, p->method.params, rm_actor_critic_made(p->learner),
-                                  p->method.updates, error);
+    if (p->late)
+        rm_publisher_go_late(p->publisher, rm_actor_critic_made(p->learner), p->method.updates);
     return rc;
 }
 
@@ -89,7 +88,7 @@ void rm_on_policy_publish(struct rm_on_policy *p, uint64_t round)
     rm_count_rollout(p->counters, &f);
     rm_phase_enter(p->clock, RM_PHASE_PUBLISH);
     if (p->late)
-        rm_publisher_send(p->publisher, p->method.updates);
+        rm_publisher_send(p->publisher, p->method.params, p->method.updates);
     else
         rm_publisher_publish(p->publisher, p->method.params, p->method.updates, round);
     p->in_hand = false;

@@ -1,13 +1,17 @@
 #include "learner/publisher.h"
 
 #include "shm/atomic.h"
-#include "learner/backend/device_optimizer.h"
 
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+/* What the backend finds of the copied parameters. */
+struct rm_publisher_found {
+    double change[2]; /* sums of squares: of the change, and of the last published parameters */
+    uint64_t made;    /* updates */
+};
 
 /* Are there non-finite parameters, or some so large that the next update cannot be finite? `moved`
  * is ||params - last||^2. The learner's guard detects that only after the next update; this
@@ -17,33 +21,40 @@ static bool exploded(double moved)
     return !(moved <= (double)FLT_MAX);
 }
 
-static void close_late(struct rm_publisher *p);
-static bool begin(struct rm_publisher *p);
-
 int rm_publisher_open(struct rm_publisher *p, struct rm_weights *weights,
                       struct rm_backend *backend, struct rm_board_policy *counters,
                       struct rm_error *error)
 {
+    const size_t bytes = weights->count * sizeof(float);
     memset(p, 0, sizeof *p);
     p->weights = weights;
     p->backend = backend;
     p->counters = counters;
-    p->last = backend->ops->alloc(backend, weights->count);
-    p->host = calloc(weights->count, sizeof *p->host);
-    if (!p->last || !p->host)
-        return rm_fail(error, -ENOMEM, "no memory for %llu parameters to publish",
-                       (unsigned long long)weights->count);
-    return 0;
+    if (!(p->last = backend->ops->alloc_bytes(backend, bytes, error)) ||
+        !(p->next = backend->ops->alloc_bytes(backend, bytes, error)) ||
+        !(p->found = backend->ops->alloc_bytes(backend, sizeof *p->found, error)) ||
+        !(p->host = backend->ops->alloc_host(backend, bytes, error)) ||
+        !(p->staged = backend->ops->alloc_host(backend, bytes, error)) ||
+        !(p->result = backend->ops->alloc_host(backend, sizeof *p->result, error)))
+        return -ENOMEM;
+    const int rc = backend->ops->mark_create(backend, &p->begun, error);
+    return rc ? rc : backend->ops->mark_create(backend, &p->over, error);
 }
 
 void rm_publisher_close(struct rm_publisher *p)
 {
-    if (p->last)
-        p->backend->ops->release(p->backend, p->last);
-    if (p->late.staged)
-        close_late(p); /* which frees `host` too */
-    else
-        free(p->host);
+    struct rm_backend *b = p->backend;
+    if (!b)
+        return;
+    b->ops->finish(b);
+    b->ops->release(b, p->last);
+    b->ops->release(b, p->next);
+    b->ops->release(b, p->found);
+    b->ops->release_host(b, p->host);
+    b->ops->release_host(b, p->staged);
+    b->ops->release_host(b, p->result);
+    b->ops->mark_destroy(b, p->begun);
+    b->ops->mark_destroy(b, p->over);
     memset(p, 0, sizeof *p);
 }
 
@@ -54,158 +65,26 @@ void rm_publisher_resume(struct rm_publisher *p, const float *params, uint64_t u
     p->due_at = p->stamped = updates;
 }
 
-/* ||params - last||^2. */
-static double moved_by(const struct rm_publisher *p, const float *params)
-{
-    return p->backend->ops->sum_squares_diff(p->backend, params, p->last, p->weights->count);
-}
+/* --- a copy ---------------------------------------------------------------------------------- */
 
-/* Relative to the published parameters; infinite if those are all zeros. */
-static double change(const struct rm_publisher *p, double moved)
-{
-    return sqrt(moved / p->backend->ops->sum_squares(p->backend, p->last, p->weights->count));
-}
-
-static void publish(struct rm_publisher *p, uint64_t round)
-{
-    const struct rm_weights_stamp stamp = {
-        .updates = p->stamped, .round = round, .env_steps = p->env_steps};
-    RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
-}
-
-static void publish_new(struct rm_publisher *p, const float *params, uint64_t updates,
-                        uint64_t round)
+/* Puts a copy of the parameters: within the backend's memory behind the updates there, from there
+ * to the host beside later ones. */
+static void start(struct rm_publisher *p, const float *params)
 {
     struct rm_backend *b = p->backend;
-    b->ops->download(b, p->host, params, p->weights->count);
-    b->ops->upload(b, p->last, p->host, p->weights->count);
-    p->stamped = updates;
-    publish(p, round);
-}
-
-static bool wanted(struct rm_publisher *p, double moved, double by)
-{
-    if (exploded(moved) || (p->min_change > 0 && by < p->min_change)) {
-        RM_ADD_OWN(&p->counters->publish_skipped, 1);
-        return false;
-    }
-    RM_POKE(&p->counters->publish_change, by);
-    return true;
-}
-
-void rm_publisher_publish(struct rm_publisher *p, const float *params, uint64_t updates,
-                          uint64_t round)
-{
-    rm_publisher_end(p);
-    p->due_at = updates;
-    if (RM_PEEK(&p->counters->published) > 0) {
-        const double moved = moved_by(p, params);
-        if (exploded(moved)) {
-            RM_ADD_OWN(&p->counters->publish_skipped, 1);
-            publish(p, round);
-            return;
-        }
-        RM_POKE(&p->counters->publish_change, change(p, moved));
-    }
-    publish_new(p, params, updates, round);
-}
-
-bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t updates,
-                        uint64_t round)
-{
-    if (updates - p->due_at < p->interval)
-        return false;
-    p->due_at = updates;
-    if (p->late.params && round == 0)
-        return begin(p);
-    rm_publisher_end(p);
-    const double moved = moved_by(p, params);
-    if (!wanted(p, moved, change(p, moved)))
-        return false;
-    publish_new(p, params, updates, round);
-    return true;
-}
-
-/* --- without waiting for a device ---------------------------------------------------------- */
-
-/* Publishes from a device without waiting for it: parameters are copied to a second buffer between
- * two updates, from there to pinned memory on the OUT stream, and then written to the weights. */
-
-/* The device's figures of the copied parameters. */
-struct rm_publisher_found {
-    double change[2]; /* sums of squares: of the change, and of the last published parameters */
-    uint64_t made;    /* updates */
-};
-
-static int make(struct rm_publisher *p, struct rm_error *error)
-{
-    struct rm_publisher_late *l = &p->late;
-    struct rm_backend *b = p->backend;
-    const size_t bytes = p->weights->count * sizeof(float);
-    float *host = b->device->alloc_host(b, bytes, error);
-    if (!host)
-        return -ENOMEM;
-    memcpy(host, p->host, bytes);
-    free(p->host);
-    p->host = host;
-    l->staged = b->device->alloc_host(b, bytes, error);
-    if (!l->staged) {
-        b->device->release_host(b, p->host);
-        p->host = NULL;
-        return -ENOMEM;
-    }
-    l->result = b->device->alloc_host(b, sizeof *l->result, error);
-    l->next = b->device->alloc(b, bytes, error);
-    l->found = b->device->alloc(b, sizeof *l->found, error);
-    l->partials = b->device->alloc(b, 2 * RM_DEVICE_PARTIALS * sizeof *l->partials, error);
-    if (!l->result || !l->next || !l->found || !l->partials)
-        return -ENOMEM;
-    const int rc = b->device->mark_create(b, &l->begun, error);
-    return rc ? rc : b->device->mark_create(b, &l->over, error);
-}
-
-int rm_publisher_go_late(struct rm_publisher *p, const float *params, const uint64_t *made,
-                         uint64_t before, struct rm_error *error)
-{
-    const int rc = make(p, error);
-    if (rc)
-        return rc;
-    p->late.params = params;
-    p->late.made = made;
-    p->late.before = before;
-    return 0;
-}
-
-static void close_late(struct rm_publisher *p)
-{
-    struct rm_publisher_late *l = &p->late;
-    struct rm_backend *b = p->backend;
-    void *device[] = {l->next, l->found, l->partials}, *pinned[] = {p->host, l->staged, l->result};
-    b->device->finish(b);
-    for (size_t i = 0; i < sizeof device / sizeof *device; i++)
-        b->ops->release(b, device[i]);
-    for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++)
-        b->device->release_host(b, pinned[i]);
-    b->device->mark_destroy(b, l->begun);
-    b->device->mark_destroy(b, l->over);
-}
-
-static void start(struct rm_publisher *p)
-{
-    struct rm_publisher_late *l = &p->late;
-    struct rm_backend *b = p->backend;
-    const struct rm_device_ops *d = b->device;
-    const size_t count = p->weights->count, bytes = count * sizeof(float);
-    d->optimizer->change(b, l->params, p->last, count, l->partials, l->found->change);
-    d->copy(b, RM_DEVICE_STREAM_COMPUTE, &l->found->made, l->made, sizeof *l->made);
-    d->copy(b, RM_DEVICE_STREAM_COMPUTE, l->next, l->params, bytes);
-    d->mark(b, RM_DEVICE_STREAM_COMPUTE, l->begun);
-    d->follow(b, RM_DEVICE_STREAM_OUT, l->begun);
-    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->result, l->found, sizeof *l->result);
-    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->staged, l->next, bytes);
-    d->mark(b, RM_DEVICE_STREAM_OUT, l->over);
-    l->under_way = true;
-    l->again = false;
+    const size_t count = p->weights->count, bytes = count * sizeof *params;
+    p->params = params;
+    b->ops->change(b, params, p->last, count, p->found->change);
+    if (p->made)
+        b->ops->copy(b, &p->found->made, p->made, sizeof *p->made);
+    b->ops->copy(b, p->next, params, bytes);
+    b->ops->mark(b, RM_QUEUE_COMPUTE, p->begun);
+    b->ops->follow(b, RM_QUEUE_OUT, p->begun);
+    b->ops->copy_out(b, RM_QUEUE_OUT, p->result, p->found, sizeof *p->result);
+    b->ops->copy_out(b, RM_QUEUE_OUT, p->staged, p->next, bytes);
+    b->ops->mark(b, RM_QUEUE_OUT, p->over);
+    p->under_way = true;
+    p->again = false;
 }
 
 static void swap(float **a, float **b)
@@ -215,49 +94,109 @@ static void swap(float **a, float **b)
     *b = old;
 }
 
-static void arrived(struct rm_publisher *p)
+static void publish(struct rm_publisher *p, uint64_t round)
 {
-    struct rm_publisher_late *l = &p->late;
-    const double moved = l->result->change[0], by = sqrt(moved / l->result->change[1]);
-    l->under_way = false;
-    if (p->backend->device->failed(p->backend, NULL) || !wanted(p, moved, by))
+    const struct rm_weights_stamp stamp = {
+        .updates = p->stamped, .round = round, .env_steps = p->env_steps};
+    RM_POKE(&p->counters->published, rm_weights_publish(p->weights, p->host, stamp));
+}
+
+/* The copy replaces the parameters published last. */
+static void keep(struct rm_publisher *p, uint64_t updates)
+{
+    swap(&p->last, &p->next);
+    swap(&p->host, &p->staged);
+    p->stamped = updates;
+}
+
+/* Publishes a copy that has arrived, if it has changed enough and has not exploded. */
+static bool publish_changed(struct rm_publisher *p, uint64_t updates, uint64_t round)
+{
+    const double moved = p->result->change[0], by = sqrt(moved / p->result->change[1]);
+    p->under_way = false;
+    if (p->backend->ops->failed(p->backend, NULL))
+        return false;
+    if (exploded(moved) || (p->min_change > 0 && by < p->min_change)) {
+        RM_ADD_OWN(&p->counters->publish_skipped, 1);
+        return false;
+    }
+    RM_POKE(&p->counters->publish_change, by);
+    keep(p, updates);
+    publish(p, round);
+    return true;
+}
+
+static void copy_now(struct rm_publisher *p, const float *params)
+{
+    rm_publisher_end(p);
+    start(p, params);
+    p->backend->ops->wait(p->backend, p->over);
+}
+
+void rm_publisher_publish(struct rm_publisher *p, const float *params, uint64_t updates,
+                          uint64_t round)
+{
+    copy_now(p, params);
+    const double *change = p->result->change;
+    const bool first = RM_PEEK(&p->counters->published) == 0;
+    p->under_way = false;
+    p->due_at = updates;
+    if (p->backend->ops->failed(p->backend, NULL))
         return;
-    swap(&p->last, &l->next);
-    swap(&p->host, &l->staged);
-    p->stamped = l->before + l->result->made;
-    publish(p, 0);
+    if (!first && exploded(change[0])) {
+        RM_ADD_OWN(&p->counters->publish_skipped, 1);
+    } else {
+        if (!first)
+            RM_POKE(&p->counters->publish_change, sqrt(change[0] / change[1]));
+        keep(p, updates);
+    }
+    publish(p, round);
+}
+
+/* --- without waiting ------------------------------------------------------------------------- */
+
+void rm_publisher_go_late(struct rm_publisher *p, const uint64_t *made, uint64_t before)
+{
+    p->made = made;
+    p->before = before;
 }
 
 bool rm_publisher_poll(struct rm_publisher *p)
 {
-    struct rm_publisher_late *l = &p->late;
-    if (!l->under_way || !p->backend->device->passed(p->backend, l->over))
-        return l->under_way;
-    arrived(p);
-    if (l->again)
-        start(p);
-    return l->under_way;
+    if (!p->under_way || !p->backend->ops->passed(p->backend, p->over))
+        return p->under_way;
+    publish_changed(p, p->before + p->result->made, 0);
+    if (p->again)
+        start(p, p->params);
+    return p->under_way;
 }
 
-static bool begin(struct rm_publisher *p)
-{
-    p->late.again = p->late.under_way;
-    rm_publisher_poll(p);
-    if (!p->late.under_way)
-        start(p);
-    return !p->late.again;
-}
-
-void rm_publisher_send(struct rm_publisher *p, uint64_t updates)
+bool rm_publisher_send(struct rm_publisher *p, const float *params, uint64_t updates)
 {
     p->due_at = updates;
-    begin(p);
+    p->again = p->under_way;
+    rm_publisher_poll(p);
+    if (!p->under_way)
+        start(p, params);
+    return !p->again;
+}
+
+bool rm_publisher_offer(struct rm_publisher *p, const float *params, uint64_t updates,
+                        uint64_t round)
+{
+    if (updates - p->due_at < p->interval)
+        return false;
+    if (p->made && round == 0)
+        return rm_publisher_send(p, params, updates);
+    p->due_at = updates;
+    copy_now(p, params);
+    return publish_changed(p, updates, round);
 }
 
 void rm_publisher_end(struct rm_publisher *p)
 {
-    while (p->late.under_way) {
-        p->backend->device->wait(p->backend, p->late.over);
+    while (p->under_way) {
+        p->backend->ops->wait(p->backend, p->over);
         rm_publisher_poll(p);
     }
 }

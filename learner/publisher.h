@@ -1,7 +1,6 @@
 /* publisher: publishes a policy's parameters to all workers that act with the policy, once per
  * interval. With min_change it publishes only if the parameters have changed enough since the last
- * publication. Used by one learner's thread; nothing is allocated after rm_publisher_open() and
- * rm_publisher_go_late(). */
+ * publication. Used by one learner's thread; nothing is allocated after rm_publisher_open(). */
 #ifndef RM_LEARNER_PUBLISHER_H
 #define RM_LEARNER_PUBLISHER_H
 
@@ -14,36 +13,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rm_device_mark;
-
-/* A publication that is being copied from a device. */
-struct rm_publisher_late {
-    const float *params;  /* in the device's memory: the parameters that are offered */
-    const uint64_t *made; /* in the device's memory: updates made so far */
-    uint64_t before;      /* earlier updates, which the device does not count */
-    float *next;          /* (count), in the device's memory: the parameters when the copy began */
-    float *staged;        /* (count), pinned: the copy */
-    double *partials;     /* the device's */
-    struct rm_publisher_found *found, *result; /* the result in the device's memory, and its pinned
-                                                * copy */
-    struct rm_device_mark *begun, *over;
-    bool under_way;
-    bool again; /* another publication is due: the latest parameters follow */
-};
+struct rm_publisher_found;
 
 struct rm_publisher {
     struct rm_weights *weights;
     struct rm_backend *backend;
     struct rm_board_policy *counters;
-    float *last;                   /* (weights->count), in the backend's memory: the parameters
-                                    * published last */
-    float *host;                   /* (weights->count), in host memory: the same */
-    uint64_t due_at;               /* updates at the last publication or skip */
-    uint64_t stamped;              /* updates of the last publication */
-    uint64_t env_steps;            /* agent steps trained on, for the next stamp */
-    uint32_t interval;             /* hot: updates */
-    double min_change;             /* hot: relative change, 0 = always publish */
-    struct rm_publisher_late late; /* zeros if offers are complete when they return */
+    /* (weights->count), in the backend's memory: the parameters published last; those of the copy
+     * in progress */
+    float *last, *next;
+    float *host, *staged; /* the same, in host memory */
+    uint64_t due_at;      /* updates at the last publication or skip */
+    uint64_t stamped;     /* updates of the last publication */
+    uint64_t env_steps;   /* agent steps trained on, for the next stamp */
+    uint32_t interval;    /* hot: updates */
+    double min_change;    /* hot: relative change, 0 = always publish */
+
+    const uint64_t *made; /* in the backend's memory: updates made; NULL: offers wait */
+    uint64_t before;      /* earlier updates, which are not in *made */
+    struct rm_publisher_found *found, *result; /* in the backend's memory; its copy on the host */
+    struct rm_queue_mark *begun, *over;
+    const float *params; /* of the copy in progress */
+    bool under_way;
+    bool again; /* another publication is due: the latest parameters follow */
 };
 
 int rm_publisher_open(struct rm_publisher *publisher, struct rm_weights *weights,
@@ -66,16 +58,15 @@ void rm_publisher_publish(struct rm_publisher *publisher, const float *params, u
 bool rm_publisher_offer(struct rm_publisher *publisher, const float *params, uint64_t updates,
                         uint64_t round);
 
-/* Makes later offers not wait for updates on the device. All offers must be of `params`. An offer
- * puts a copy on the stream after the updates there, and a later rm_publisher_poll() writes the
- * copy to the weights. If an offer comes during a copy, the current parameters are copied after it,
- * so the latest are published. `made`, in the device's memory, counts updates; `before` is the
+/* Makes later offers not wait for updates on the backend. All offers must be of the same
+ * parameters. An offer puts a copy behind the updates there, and a later rm_publisher_poll() writes
+ * the copy to the weights. If an offer comes during a copy, the current parameters are copied after
+ * it, so the latest are published. `made`, in the backend's memory, counts updates; `before` is the
  * number of earlier updates. rm_publisher_publish() still publishes at once. */
-int rm_publisher_go_late(struct rm_publisher *publisher, const float *params, const uint64_t *made,
-                         uint64_t before, struct rm_error *error);
+void rm_publisher_go_late(struct rm_publisher *publisher, const uint64_t *made, uint64_t before);
 
 /* Offers now, regardless of the interval. Only after rm_publisher_go_late(). */
-void rm_publisher_send(struct rm_publisher *publisher, uint64_t updates);
+bool rm_publisher_send(struct rm_publisher *publisher, const float *params, uint64_t updates);
 
 /* Writes an arrived copy to the weights; never waits. Returns whether a copy is still in
  * progress. */

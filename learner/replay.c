@@ -500,13 +500,12 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
         rc = open_trainer(r, &trainer, error);
     if (!rc)
         rc = open_guard(r, spec->backend, error);
-    if (!rc && (r->late = rm_trainer_is_late(r->trainer)))
-        rc = rm_publisher_go_late(r->publisher, rm_trainer_params(r->trainer),
-                                  rm_trainer_made(r->trainer), spec->updates, error);
     if (rc) {
         replay_destroy(&r->method);
         return rc;
     }
+    if ((r->late = rm_trainer_is_late(r->trainer)))
+        rm_publisher_go_late(r->publisher, rm_trainer_made(r->trainer), spec->updates);
     r->method.net = rm_trainer_net(r->trainer);
     r->method.params = rm_trainer_params(r->trainer);
     rm_pace_start(&r->pace, r->session, r->sampler, r->policy, spec->updates + spec->attempts);
@@ -639,7 +638,7 @@ static void replay_state(struct rm_method *method, struct rm_state *s)
     RM_STATE(s, "updates", r->method.updates);
     if (rm_state_loading(s)) { /* the board may have been saved before these results arrived */
         RM_POKE(&r->counters->updates, r->method.updates);
-        r->publisher->late.before = r->method.updates;
+        r->publisher->before = r->method.updates;
     }
     rm_pace_state(&r->pace, s);
     if (r->pace.offline) {

@@ -70,7 +70,7 @@ static int rollout_create(struct rm_method **method, const struct rm_method_spec
     r->synchronous = rm_algorithm_traits(e->algorithm.name)->synchronous;
     rm_rounds_start(&r->rounds, spec->session, spec->policy,
                     !r->synchronous && e->mode != RM_MODE_FREE);
-    r->on.late = spec->backend->device && !r->synchronous && !r->rounds.on;
+    r->on.late = spec->backend->staged && !r->synchronous && !r->rounds.on;
     const struct rm_rollout_spec rows = {
         .session = spec->session,
         .policy = spec->policy,
@@ -187,8 +187,8 @@ static int train(struct rollout *r, struct rm_error *error)
     }
     if (rc || rm_actor_critic_due(r->on.learner))
         return rc;
-    if (rm_actor_critic_collect(r->on.learner, &u, r->on.clock))
-        rc = count_update(r, &u, error);
+    u = rm_actor_critic_collect(r->on.learner, r->on.clock);
+    rc = count_update(r, &u, error);
     if (!rc)
         finish_rollout(r);
     return rc;

@@ -2,7 +2,6 @@
 
 #include "config/config.h"
 #include "config/traits.h"
-#include "learner/backend/device.h"
 #include "learner/net/features.h"
 #include "learner/net/reals.h"
 #include "learner/backend/transition.h"
@@ -64,11 +63,11 @@ static size_t aligned(size_t bytes)
 static bool make_block(struct rm_rollout *r, const struct piece pieces[PIECES],
                        struct rm_error *error)
 {
-    const struct rm_device_ops *device = r->backend->device;
+    const struct rm_backend_ops *ops = r->backend->ops;
     for (uint32_t i = 0; i < PIECES; i++)
         r->bytes += aligned(pieces[i].bytes);
-    r->pinned = device->alloc_host(r->backend, r->bytes, error);
-    r->there = r->pinned ? device->alloc(r->backend, r->bytes, error) : NULL;
+    r->pinned = ops->alloc_host(r->backend, r->bytes, error);
+    r->there = r->pinned ? ops->alloc_bytes(r->backend, r->bytes, error) : NULL;
     char *at = r->pinned;
     for (uint32_t i = 0; r->there && i < PIECES; at += aligned(pieces[i++].bytes))
         *pieces[i].at = pieces[i].bytes ? at : NULL;
@@ -111,13 +110,12 @@ int rm_rollout_create(struct rm_rollout *r, const struct rm_rollout_spec *spec,
     };
     struct piece pieces[PIECES];
     list_pieces(r, pieces);
-    const bool device = r->backend->device;
-    const bool made = device ? make_block(r, pieces, error) : make_pieces(r, pieces);
+    const bool made = r->backend->staged ? make_block(r, pieces, error) : make_pieces(r, pieces);
     r->writer = calloc((size_t)(r->steps + 1) * r->actors, sizeof *r->writer);
     if (made && r->writer)
         return 0;
     const uint32_t steps = r->steps, lanes = r->lanes;
-    const bool in_words = device && !made;
+    const bool in_words = r->backend->staged && !made;
     rm_rollout_destroy(r);
     return in_words
                ? rm_fail_within(error, -ENOMEM, "a rollout of %u rows of %u lanes", steps, lanes)
@@ -129,7 +127,7 @@ void rm_rollout_destroy(struct rm_rollout *r)
 {
     struct piece pieces[PIECES];
     if (r->pinned) {
-        r->backend->device->release_host(r->backend, r->pinned);
+        r->backend->ops->release_host(r->backend, r->pinned);
         r->backend->ops->release(r->backend, r->there);
     } else if (r->plan) {
         r->backend->ops->release(r->backend, r->x);

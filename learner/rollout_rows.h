@@ -41,6 +41,7 @@ struct rm_rollout {
     uint32_t policy, actors;
     uint32_t steps, lanes;
     uint32_t inputs, words, mask_bytes, stack;
+    bool native;     /* made on a device, in whose memory all arrays are (native_part.h) */
     bool successors; /* the last row's successor has been copied */
     float gamma;
     struct rm_categorical distribution; /* of the actions */

@@ -2,6 +2,7 @@
  * minibatch. */
 #include "learner/algo/actor_critic_private.h"
 #include "learner/algo/parts_state.h"
+#include "learner/algo/record.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -9,11 +10,6 @@
 #include <string.h>
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
-
-/* Rows of one forward pass over a rollout. On the CPU, so few that the activations of small
- * networks stay in the second-level cache. */
-#define FORWARD_ROWS        512u
-#define DEVICE_FORWARD_ROWS 8192u
 
 static const struct rm_policy_ops *policies(const struct rm_actor_critic *ac)
 {
@@ -63,7 +59,7 @@ static size_t aligned(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* The host writes its input to pinned memory, once for all devices. */
+/* The host writes its input once for all devices: to the backend's memory if it can. */
 static int make_input(struct rm_actor_critic *ac, struct rm_error *error)
 {
     struct rm_backend *b = ac->u.backend;
@@ -78,9 +74,9 @@ static int make_input(struct rm_actor_critic *ac, struct rm_error *error)
         return rc;
     lay_out(s, there);
     ac->here = *s;
-    if (!b->device || ac->u.replica)
+    if (!b->staged || ac->u.replica)
         return 0;
-    here = b->device->alloc_host(b, s->bytes, error);
+    here = b->ops->alloc_host(b, s->bytes, error);
     if (!here)
         return -ENOMEM;
     lay_out(&ac->here, here);
@@ -90,8 +86,8 @@ static int make_input(struct rm_actor_critic *ac, struct rm_error *error)
 static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
 {
     const struct rm_rollout *r = ac->rollout;
-    const bool recurrent = ac->recurrent, device = ac->u.backend->device;
-    const bool several = ac->u.replicas > 1;
+    const bool recurrent = ac->recurrent, several = ac->u.replicas > 1;
+    const bool fills_up = policies(ac)->fills_up;
     const size_t rows = (size_t)r->steps * r->lanes, more = rows + r->lanes, f = sizeof(float);
     const size_t states = recurrent ? ac->floats * f : 0, batch = ac->batch;
     const struct {
@@ -102,7 +98,7 @@ static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
         {&ac->advantage, rows * f},
         {&ac->target, rows * f},
         {&ac->logp, ac->off_policy ? rows * f : 0},
-        {&ac->head, device ? sizeof *ac->head : 0},
+        {&ac->head, sizeof *ac->head},
         {&ac->first, ac->own_floats ? r->lanes * states : 0},
         {&ac->now, r->lanes * states},
         {&ac->value_now, (size_t)r->lanes * ac->own_floats * f},
@@ -112,16 +108,14 @@ static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
         {&ac->state, ac->most * states},
         {&ac->restarts, recurrent ? batch : 0},
         {&ac->knobs, sizeof *ac->knobs},
-        {&ac->weight, device ? batch * f : 0},
-        {&ac->part, device ? RM_SUM_COUNT * batch * f : 0},
+        {&ac->weight, fills_up ? batch * f : 0},
+        {&ac->part, fills_up ? RM_SUM_COUNT * batch * f : 0},
         {&ac->sums, several ? RM_SUM_COUNT * sizeof *ac->sums : 0},
         {&ac->slots, ac->apart ? ac->u.replicas * RM_DEVICE_SLOT * sizeof *ac->slots : 0},
     };
     int rc = 0;
     for (size_t i = 0; i < sizeof wants / sizeof *wants && !rc; i++)
         rc = rm_updates_alloc(&ac->u, wants[i].at, wants[i].bytes, error);
-    if (!ac->head)
-        ac->head = &ac->value_head.state;
     return rc;
 }
 
@@ -129,17 +123,16 @@ static int make_buffers(struct rm_actor_critic *ac, struct rm_error *error)
 static uint32_t forward_steps(const struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
-    const uint32_t steps = ac->u.backend->device ? r->steps : FORWARD_ROWS / r->lanes;
+    const uint32_t steps = policies(ac)->sequence_rows / r->lanes;
     return steps == 0 ? 1 : MIN(steps, r->steps);
 }
 
 static uint32_t forward_rows(const struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
-    const uint32_t most = ac->u.backend->device ? DEVICE_FORWARD_ROWS : FORWARD_ROWS;
     if (ac->recurrent)
         return (r->value ? 1 : forward_steps(ac)) * r->lanes;
-    return MIN((r->value ? 1 : r->steps) * r->lanes, most);
+    return MIN((r->value ? 1 : r->steps) * r->lanes, policies(ac)->forward_rows);
 }
 
 static int actor_critic_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
@@ -262,9 +255,9 @@ static void clear_values(struct rm_actor_critic *ac)
     const struct rm_rollout *r = ac->rollout;
     struct rm_backend *b = ac->u.backend;
     const size_t rows = (size_t)r->steps * r->lanes;
-    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, ac->value, (rows + r->lanes) * sizeof *ac->value);
+    b->ops->clear(b, ac->value, (rows + r->lanes) * sizeof *ac->value);
     if (ac->logp)
-        b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, ac->logp, rows * sizeof *ac->logp);
+        b->ops->clear(b, ac->logp, rows * sizeof *ac->logp);
 }
 
 /* Either all rows of a pass have actions or none: the successors' have none. */
@@ -278,12 +271,9 @@ static void evaluate_all(struct rm_actor_critic *ac)
     evaluate_rows(ac, answered, answered + r->lanes);
 }
 
-static void copy_floats(struct rm_backend *b, float *to, const float *from, size_t n)
+static size_t value_state_bytes(const struct rm_actor_critic *ac)
 {
-    if (b->device)
-        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, to, from, n * sizeof *to);
-    else
-        memcpy(to, from, n * sizeof *to);
+    return (size_t)ac->rollout->lanes * ac->own_floats * sizeof *ac->value_now;
 }
 
 /* The states before the rollout: those of the policy's layers come from the actor, those of the
@@ -299,7 +289,7 @@ static const float *first_states(struct rm_actor_critic *ac)
         b->ops->join(b, RM_ROLLOUT_THERE(state), ac->value_now, r->lanes, acts, ac->own_floats,
                      ac->first);
     else
-        copy_floats(b, ac->first, ac->value_now, (size_t)r->lanes * ac->own_floats);
+        b->ops->copy(b, ac->first, ac->value_now, value_state_bytes(ac));
     return ac->first;
 }
 
@@ -311,7 +301,7 @@ static void keep_value_states(struct rm_actor_critic *ac)
     if (ac->own_floats && acts)
         b->ops->split(b, ac->now, r->lanes, acts, ac->own_floats, NULL, ac->value_now);
     else if (ac->own_floats)
-        copy_floats(b, ac->value_now, ac->now, (size_t)r->lanes * ac->own_floats);
+        b->ops->copy(b, ac->value_now, ac->now, value_state_bytes(ac));
 }
 
 /* One step of all lanes, from these states. */
@@ -369,16 +359,16 @@ static void put_values(struct rm_actor_critic *ac)
         evaluate_all(ac);
 }
 
-static void sum_values(struct rm_actor_critic *ac)
+static void sum_values(struct rm_updates *u)
 {
+    const struct rm_actor_critic *ac = rm_actor_critic_of(u);
     const struct rm_rollout *r = ac->rollout;
-    struct rm_backend *b = ac->u.backend;
     const size_t rows = (size_t)r->steps * r->lanes;
     if (!shares_values(ac))
         return;
-    b->device->collective->sum(b, ac->value, rows + r->lanes, RM_DEVICE_FLOAT);
+    rm_record_sum(u, ac->value, rows + r->lanes, RM_DEVICE_FLOAT);
     if (ac->logp)
-        b->device->collective->sum(b, ac->logp, rows, RM_DEVICE_FLOAT);
+        rm_record_sum(u, ac->logp, rows, RM_DEVICE_FLOAT);
 }
 
 /* --- returns --------------------------------------------------------------------------------- */
@@ -413,12 +403,11 @@ static struct rm_device_slots slots_of(const struct rm_actor_critic *ac)
     return (struct rm_device_slots){ac->slots, ac->u.replica, ac->u.replicas};
 }
 
-static void sum_slots(struct rm_actor_critic *ac)
+static void sum_slots(struct rm_updates *u)
 {
-    struct rm_backend *b = ac->u.backend;
+    const struct rm_actor_critic *ac = rm_actor_critic_of(u);
     if (ac->slots)
-        b->device->collective->sum(b, ac->slots, (size_t)ac->u.replicas * RM_DEVICE_SLOT,
-                                   RM_DEVICE_DOUBLE);
+        rm_record_sum(u, ac->slots, (size_t)u->replicas * RM_DEVICE_SLOT, RM_DEVICE_DOUBLE);
 }
 
 static struct rm_policy_returns returns_of(const struct rm_actor_critic *ac)
@@ -530,37 +519,43 @@ static struct rm_minibatch_loss loss_of(const struct rm_actor_critic *ac)
     };
 }
 
-/* For rm_net_learn(). */
-static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
-                     double sums[RM_NET_SUMS])
+static struct rm_minibatch_loss part_of_loss(const struct rm_actor_critic *ac, uint32_t first,
+                                             uint32_t rows, const float *out, float *d_out)
 {
-    const struct rm_actor_critic *ac = self;
     struct rm_minibatch_loss loss = loss_of(ac);
     loss.first = first;
     loss.rows = rows;
     loss.out = out;
     loss.d_out = d_out;
+    return loss;
+}
+
+/* For rm_net_learn(). */
+static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                     double sums[RM_NET_SUMS])
+{
+    const struct rm_actor_critic *ac = self;
+    const struct rm_minibatch_loss loss = part_of_loss(ac, first, rows, out, d_out);
     policies(ac)->loss(ac->u.backend, &loss, sums);
 }
 
-/* For rm_net_learn(): the sums of both errors of values, and a gradient of zeros. */
+/* For rm_net_learn(). */
 static void put_errors(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
                        double sums[RM_NET_SUMS])
 {
-    const struct rm_minibatch_loss loss = loss_of(self);
-    rm_policy_loss_add_errors(&loss.loss, first, rows, out, sums);
-    memset(d_out, 0, (size_t)rows * loss.loss.outputs * sizeof *d_out);
+    const struct rm_actor_critic *ac = self;
+    const struct rm_minibatch_loss loss = part_of_loss(ac, first, rows, out, d_out);
+    policies(ac)->errors(ac->u.backend, &loss, sums);
 }
 
-/* With value_clip_maximum "means" only the whole minibatch says which error counts. A device has
- * the whole minibatch when it computes the loss; the CPU may have it in parts, so it goes over the
- * minibatch once more. */
+/* With value_clip_maximum "means" only the whole minibatch says which error counts. A backend that
+ * may have it in parts when it computes the loss goes over the minibatch once more. */
 static void find_error(struct rm_actor_critic *ac, const struct rm_net_input *in)
 {
-    const struct rm_minibatch_loss loss = loss_of(ac);
+    const bool of_means = ac->u.experiment->algorithm.value_clip_maximum == RM_MAXIMUM_OF_MEANS;
     const struct rm_net_loss errors = {put_errors, ac};
     double sums[RM_NET_SUMS];
-    if (!loss.of_means || ac->u.backend->device)
+    if (!of_means || !policies(ac)->errors)
         return;
     rm_net_learn(ac->u.nets[0].online, ac->u.params, in, &errors, ac->u.grads, sums);
     ac->there.passes->value_error = rm_larger_error(sums[0], sums[1]);
@@ -605,15 +600,14 @@ static void gradient_piece(struct rm_actor_critic *ac)
     if (ac->slots)
         policies(ac)->minibatch_end(b, &next);
     put_gradient(&ac->u, &update);
-    if (b->device)
-        b->device->draws(b, NULL, 0);
+    b->ops->draws(b, NULL, 0);
 }
 
-static void sum_gradient(struct rm_actor_critic *ac)
+static void sum_gradient(struct rm_updates *u)
 {
-    struct rm_backend *b = ac->u.backend;
-    b->device->collective->sum(b, ac->u.grads, ac->u.count, RM_DEVICE_FLOAT);
-    b->device->collective->sum(b, ac->sums, RM_SUM_COUNT, RM_DEVICE_DOUBLE);
+    const struct rm_actor_critic *ac = rm_actor_critic_of(u);
+    rm_record_sum(u, u->grads, u->count, RM_DEVICE_FLOAT);
+    rm_record_sum(u, ac->sums, RM_SUM_COUNT, RM_DEVICE_DOUBLE);
 }
 
 static void put_loss_end(struct rm_actor_critic *ac)

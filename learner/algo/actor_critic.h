@@ -67,10 +67,10 @@ bool rm_actor_critic_due(const struct rm_actor_critic *ac);
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock);
 
-/* After the last update of a rollout: waits for unfinished updates and returns their result; false
- * if step() has returned all results. */
-bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *update,
-                             struct rm_phase_clock *clock);
+/* After the last update of a rollout: waits for unfinished updates. Returns the results that step()
+ * has not returned. */
+struct rm_actor_critic_update rm_actor_critic_collect(struct rm_actor_critic *ac,
+                                                      struct rm_phase_clock *clock);
 
 /* After the last update of a rollout, before its weights are published. */
 void rm_actor_critic_end(struct rm_actor_critic *ac, struct rm_phase_clock *clock);
@@ -96,7 +96,7 @@ void rm_actor_critic_restored(struct rm_actor_critic *ac);
  * rollouts. */
 void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *state);
 
-/* Number of updates made, in device memory; NULL without a device. */
+/* Number of updates made, in the backend's memory. */
 const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac);
 
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac);

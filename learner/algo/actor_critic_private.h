@@ -39,7 +39,7 @@ struct rm_rollout_input {
     size_t bytes, knobs_at, order_at;
 };
 
-/* The results of a rollout, in pinned memory. */
+/* The results of a rollout, in host memory. */
 struct rm_rollout_results {
     struct rm_rollout_passes passes;
     struct rm_value_head_state head;
@@ -75,12 +75,12 @@ struct rm_actor_critic {
     uint32_t whole;              /* entries of the largest minibatch */
     uint32_t most;               /* entries of the largest share of a minibatch */
     uint32_t batch;              /* rows of the largest share */
-    uint32_t rows;               /* rows of the current batch; on a device always `batch` */
+    uint32_t rows;               /* rows of the current batch */
     uint32_t entries;            /* maximum entries of a pass */
     uint32_t floats, own_floats; /* floats of a lane's recurrent state; the last own_floats are the
                                     state of the value's own layers */
 
-    /* The input in host memory and in the backend's memory; on the CPU both are the same block. */
+    /* The input in host memory and in the backend's memory, which may be the same block. */
     struct rm_rollout_input here, there;
 
     /* Arrays of the rollout, in the backend's memory: */
@@ -100,7 +100,7 @@ struct rm_actor_critic {
     float *state;      /* (most, floats) recurrent states of these lanes before the rollout */
     uint8_t *restarts; /* (batch) 1: the row begins an episode */
     struct rm_update_knobs *knobs;
-    float *weight, *part; /* on a device: buffers of rm_next_minibatch and rm_minibatch_loss */
+    float *weight, *part; /* of rm_next_minibatch and rm_minibatch_loss; NULL: not needed */
     double *sums;         /* (RM_SUM_COUNT) of the loss; NULL: one device */
     double *slots;        /* (replicas, RM_DEVICE_SLOT); NULL unless `apart` */
 
@@ -120,8 +120,7 @@ struct rm_actor_critic {
     uint32_t count;
     struct rm_updates *all[RM_DEVICE_MEMBERS];
     struct rm_rollout_results *results;
-    struct rm_device_mark *over,
-        *passed[2]; /* after the rollout; after the latest even, odd pass */
+    struct rm_queue_mark *over, *passed[2]; /* after the rollout; after the latest even, odd pass */
     struct rm_device_graph *graphs[RM_ROLLOUT_PARTS];
 };
 
@@ -140,7 +139,7 @@ extern const struct rm_update_ops rm_actor_critic_updates;
  * nothing). A piece neither waits nor copies to or from the host. */
 struct rm_rollout_piece {
     void (*put)(struct rm_actor_critic *ac);
-    void (*sum)(struct rm_actor_critic *ac);
+    void (*sum)(struct rm_updates *updates); /* with rm_record_sum() */
 };
 
 enum rm_minibatch_piece {

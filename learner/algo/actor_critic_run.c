@@ -1,5 +1,4 @@
-/* Runs the updates of a rollout, on the CPU or on devices (actor_critic_private.h), and collects
- * their results.
+/* Runs the updates of a rollout (actor_critic_private.h), and collects their results.
  *
  * One transfer copies a rollout to a device (rollout_rows.h). A rollout of worlds on the device
  * (native_worlds.h) is already there, with its orders. Once a rollout the host scales the rewards
@@ -21,25 +20,15 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-static bool on_device(const struct rm_actor_critic *ac)
-{
-    return ac->u.backend->device;
-}
-
 /* --- pieces ---------------------------------------------------------------------------------- */
 
 static void put_piece(struct rm_updates *const *all, uint32_t count,
                       const struct rm_rollout_piece *piece)
 {
-    struct rm_backend *b = all[0]->backend;
     for (uint32_t i = 0; i < count; i++)
         piece->put(rm_actor_critic_of(all[i]));
-    if (count < 2 || !piece->sum)
-        return;
-    b->device->collective->begin(b);
-    for (uint32_t i = 0; i < count; i++)
-        piece->sum(rm_actor_critic_of(all[i]));
-    b->device->collective->end(b);
+    if (piece->sum)
+        rm_record_joined(all, count, piece->sum);
 }
 
 static void put_part(struct rm_updates *const *all, uint32_t count, uint32_t part)
@@ -50,9 +39,9 @@ static void put_part(struct rm_updates *const *all, uint32_t count, uint32_t par
 
 static void run(struct rm_actor_critic *ac, enum rm_rollout_part part)
 {
-    if (!on_device(ac))
+    if (!ac->graphs[part])
         put_part(ac->all, ac->count, part);
-    for (uint32_t i = 0; on_device(ac) && i < ac->count; i++) {
+    for (uint32_t i = 0; ac->graphs[part] && i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
         b->device->launch(b, rm_actor_critic_of(ac->all[i])->graphs[part]);
     }
@@ -63,13 +52,10 @@ static void run(struct rm_actor_critic *ac, enum rm_rollout_part part)
 static void run_watched(struct rm_actor_critic *ac, uint64_t update)
 {
     struct rm_backend *b = ac->u.backend;
-    const struct rm_update_figures *f = ac->u.figures;
+    const struct rm_update_figures *f = &ac->results->figures;
     for (int i = 0; i < RM_PIECE_STEP; i++)
         put_piece(ac->all, ac->count, &rm_rollout_pieces[RM_ROLLOUT_MINIBATCH][i]);
-    if (b->device) {
-        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->results->figures, f, sizeof *f);
-        f = &ac->results->figures;
-    }
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, &ac->results->figures, ac->u.figures, sizeof *f);
     const double norm = rm_optimizer_norm(ac->u.optimizer, ac->u.grads); /* waits */
     if (!f->stop)
         rm_updates_look(&ac->u, update, !isfinite(f->last_loss) || !isfinite(norm));
@@ -84,18 +70,17 @@ static void one_state(struct rm_updates *u, struct rm_state *s)
     rm_actor_critic_parts(rm_actor_critic_of(u), s);
 }
 
-/* After parameters, moments or the value head were replaced. Between rollouts the head is in host
- * memory, within one in backend memory. */
+/* After parameters, moments or the value head were replaced. Between updates whose results are
+ * known the head is in host memory, else in the backend's. */
 static void renewed(struct rm_actor_critic *ac)
 {
     rm_parallel_make_equal(ac->all, ac->count, one_state);
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_actor_critic *m = rm_actor_critic_of(ac->all[i]);
         struct rm_backend *b = m->u.backend;
-        if (b->device)
-            b->ops->upload(b, (float *)(void *)m->head,
-                           (const float *)(const void *)&m->value_head.state,
-                           sizeof m->value_head.state / sizeof(float));
+        b->ops->upload(b, (float *)(void *)m->head,
+                       (const float *)(const void *)&m->value_head.state,
+                       sizeof m->value_head.state / sizeof(float));
     }
 }
 
@@ -108,12 +93,12 @@ static int warm_up(struct rm_actor_critic *ac, struct rm_error *error)
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_actor_critic *m = rm_actor_critic_of(ac->all[i]);
         struct rm_backend *b = m->u.backend;
-        b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, m->value_now,
-                         (size_t)m->rollout->lanes * m->own_floats * sizeof *m->value_now);
+        b->ops->clear(b, m->value_now,
+                      (size_t)m->rollout->lanes * m->own_floats * sizeof *m->value_now);
     }
     for (uint32_t i = 0; i < ac->count; i++)
-        ac->all[i]->backend->device->finish(ac->all[i]->backend);
-    return ac->u.backend->device->failed(ac->u.backend, error) ? -EIO : 0;
+        ac->all[i]->backend->ops->finish(ac->all[i]->backend);
+    return ac->u.backend->ops->failed(ac->u.backend, error) ? -EIO : 0;
 }
 
 static int record(struct rm_actor_critic *ac, struct rm_error *error)
@@ -131,33 +116,26 @@ static int record(struct rm_actor_critic *ac, struct rm_error *error)
 static int make_results(struct rm_actor_critic *ac, struct rm_error *error)
 {
     struct rm_backend *b = ac->u.backend;
-    ac->results = b->device->alloc_host(b, sizeof *ac->results, error);
+    ac->results = b->ops->alloc_host(b, sizeof *ac->results, error);
     int rc = ac->results ? 0 : -ENOMEM;
     for (int i = 0; i < 2 && !rc; i++)
-        rc = b->device->mark_create(b, &ac->passed[i], error);
+        rc = b->ops->mark_create(b, &ac->passed[i], error);
     for (uint32_t i = 0; i < ac->count && !rc; i++)
-        rc = b->device->mark_create(ac->all[i]->backend, &rm_actor_critic_of(ac->all[i])->over,
-                                    error);
+        rc = b->ops->mark_create(ac->all[i]->backend, &rm_actor_critic_of(ac->all[i])->over, error);
     return rc;
-}
-
-static void destroy_recorded(struct rm_actor_critic *ac)
-{
-    struct rm_backend *b = ac->u.backend;
-    struct rm_device_mark *marks[] = {ac->over, ac->passed[0], ac->passed[1]};
-    for (size_t i = 0; i < RM_ROLLOUT_PARTS; i++)
-        b->device->graph_destroy(b, ac->graphs[i]);
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        b->device->mark_destroy(b, marks[i]);
-    if (ac->here.passes && ac->here.passes != ac->there.passes)
-        b->device->release_host(b, ac->here.passes);
-    b->device->release_host(b, ac->results);
 }
 
 static void destroy_one(struct rm_actor_critic *ac)
 {
-    if (on_device(ac))
-        destroy_recorded(ac);
+    struct rm_backend *b = ac->u.backend;
+    struct rm_queue_mark *marks[] = {ac->over, ac->passed[0], ac->passed[1]};
+    for (size_t i = 0; i < RM_ROLLOUT_PARTS && ac->graphs[i]; i++)
+        b->device->graph_destroy(b, ac->graphs[i]);
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        b->ops->mark_destroy(b, marks[i]);
+    if (ac->here.passes && ac->here.passes != ac->there.passes)
+        b->ops->release_host(b, ac->here.passes);
+    b->ops->release_host(b, ac->results);
     rm_actor_critic_free(ac);
     rm_updates_destroy(&ac->u);
 }
@@ -202,12 +180,12 @@ int rm_actor_critic_create(struct rm_actor_critic **out, const struct rm_trainer
     int rc = make_all(&ac, spec, error);
     if (!rc && ac->count > 1 && ac->u.watched)
         rc = rm_fail(error, -ENOTSUP, "debug.check_finite is for one device");
-    if (!rc && on_device(ac))
+    if (!rc)
         rc = make_results(ac, error);
     if (!rc) {
         rm_updates_init(&ac->u);
         renewed(ac);
-        rc = on_device(ac) ? record(ac, error) : 0;
+        rc = ac->u.backend->staged ? record(ac, error) : 0;
     }
     if (rc)
         rm_actor_critic_destroy(ac);
@@ -235,30 +213,23 @@ static void scale_rewards(struct rm_actor_critic *ac)
     rm_reward_scale_apply(&ac->reward_scale, r->reward, (size_t)(r->steps + 1) * r->lanes);
 }
 
-/* Whether rollouts are made on the device. */
-static bool native(const struct rm_actor_critic *ac)
-{
-    return on_device(ac) && !ac->rollout->pinned;
-}
-
 static void send_rollout(struct rm_actor_critic *ac)
 {
     const struct rm_rollout *r = ac->rollout;
     for (uint32_t i = 0; r->pinned && i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
-        b->device->copy_in(b, RM_DEVICE_STREAM_COMPUTE,
-                           rm_actor_critic_of(ac->all[i])->rollout->there, r->pinned, r->bytes);
+        b->ops->copy_in(b, RM_QUEUE_COMPUTE, rm_actor_critic_of(ac->all[i])->rollout->there,
+                        r->pinned, r->bytes);
     }
 }
 
 /* Copies a part of the host's input to all devices. */
 static void send_input(struct rm_actor_critic *ac, size_t at, size_t bytes)
 {
-    for (uint32_t i = 0; on_device(ac) && i < ac->count; i++) {
+    for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
         char *there = (char *)rm_actor_critic_of(ac->all[i])->there.passes;
-        b->device->copy_in(b, RM_DEVICE_STREAM_COMPUTE, there + at, (char *)ac->here.passes + at,
-                           bytes);
+        b->ops->copy_in(b, RM_QUEUE_COMPUTE, there + at, (char *)ac->here.passes + at, bytes);
     }
 }
 
@@ -304,7 +275,7 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
     ac->figures = (struct rm_actor_critic_figures){0};
     scale_rewards(ac);
     send_rollout(ac);
-    if (native(ac))
+    if (ac->rollout->native)
         ac->here.passes->parts = ac->minibatches.spec.parts;
     else
         draw_orders(ac);
@@ -312,19 +283,17 @@ void rm_actor_critic_begin(struct rm_actor_critic *ac, uint64_t number,
     rm_update_phase(clock, RM_PHASE_FORWARD);
     run(ac, RM_ROLLOUT_VALUES);
     run(ac, RM_ROLLOUT_RETURNS);
-    if (!on_device(ac))
-        ac->figures.explained_variance = ac->there.passes->explained_variance;
 }
 
 static void wait_for_all(struct rm_actor_critic *ac)
 {
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
-        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, rm_actor_critic_of(ac->all[i])->over);
+        b->ops->mark(b, RM_QUEUE_COMPUTE, rm_actor_critic_of(ac->all[i])->over);
     }
     for (uint32_t i = 0; i < ac->count; i++) {
         struct rm_backend *b = ac->all[i]->backend;
-        b->device->wait(b, rm_actor_critic_of(ac->all[i])->over);
+        b->ops->wait(b, rm_actor_critic_of(ac->all[i])->over);
     }
 }
 
@@ -335,8 +304,7 @@ void rm_actor_critic_pass_by(struct rm_actor_critic *ac)
         return;
     send_rollout(ac);
     run(ac, RM_ROLLOUT_VALUES);
-    if (on_device(ac))
-        wait_for_all(ac);
+    wait_for_all(ac);
 }
 
 /* --- updates of a rollout -------------------------------------------------------------------- */
@@ -346,15 +314,19 @@ bool rm_actor_critic_due(const struct rm_actor_critic *ac)
     return !ac->stopped && ac->pass < ac->epochs;
 }
 
-/* On a device with a bound on KL, a pass starts once the result of the pass before the previous one
- * is known, so at most one pass is made for nothing. */
+static bool kl_bounded(const struct rm_actor_critic *ac)
+{
+    return ac->u.experiment->algorithm.target_kl > 0;
+}
+
+/* With a bound on KL, a pass starts once the result of the pass before the previous one is known,
+ * so at most one pass is made for nothing. */
 static bool kl_exceeded(struct rm_actor_critic *ac)
 {
     struct rm_backend *b = ac->u.backend;
-    const bool bounded = ac->u.experiment->algorithm.target_kl > 0;
-    if (!on_device(ac) || !bounded || ac->pass < 2 || ac->part_of_pass > 0)
+    if (!kl_bounded(ac) || ac->pass < 2 || ac->part_of_pass > 0)
         return false;
-    b->device->wait(b, ac->passed[ac->pass % 2]);
+    b->ops->wait(b, ac->passed[ac->pass % 2]);
     return ac->results->stop[ac->pass % 2];
 }
 
@@ -363,20 +335,19 @@ static void end_pass(struct rm_actor_critic *ac)
     struct rm_backend *b = ac->u.backend;
     const uint32_t slot = ac->pass++ % 2;
     ac->part_of_pass = 0;
-    if (!on_device(ac)) {
-        ac->stopped = ac->u.figures->stop;
-    } else if (ac->u.experiment->algorithm.target_kl > 0) {
-        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &ac->results->stop[slot],
-                            &ac->u.figures->stop, sizeof ac->u.figures->stop);
-        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, ac->passed[slot]);
-    }
+    if (!kl_bounded(ac))
+        return;
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, &ac->results->stop[slot], &ac->u.figures->stop,
+                     sizeof ac->u.figures->stop);
+    b->ops->mark(b, RM_QUEUE_COMPUTE, ac->passed[slot]);
+    ac->stopped = !b->staged && ac->results->stop[slot];
 }
 
-/* Collects the results of updates that are not counted yet. */
-static struct rm_actor_critic_update new_results(struct rm_actor_critic *ac,
-                                                 const struct rm_rollout_passes *passes,
-                                                 const struct rm_update_figures *f)
+/* The results of updates that are not counted yet. */
+static struct rm_actor_critic_update new_results(struct rm_actor_critic *ac)
 {
+    const struct rm_rollout_passes *passes = &ac->results->passes;
+    const struct rm_update_figures *f = &ac->results->figures;
     const uint32_t stride = ac->minibatches.spec.parts, parts = ac->here.passes->parts;
     struct rm_actor_critic_update u = {
         .loss = f->last_loss,
@@ -408,6 +379,20 @@ static struct rm_actor_critic_update new_results(struct rm_actor_critic *ac,
     return u;
 }
 
+struct rm_actor_critic_update rm_actor_critic_collect(struct rm_actor_critic *ac,
+                                                      struct rm_phase_clock *clock)
+{
+    struct rm_backend *b = ac->u.backend;
+    struct rm_rollout_results *r = ac->results;
+    rm_update_phase(clock, RM_PHASE_BACKWARD);
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, &r->passes, ac->there.passes, sizeof r->passes);
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, &r->head, ac->head, sizeof r->head);
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, &r->figures, ac->u.figures, sizeof r->figures);
+    wait_for_all(ac);
+    ac->value_head.state = r->head;
+    return new_results(ac);
+}
+
 struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, uint64_t update,
                                                    double progress, struct rm_phase_clock *clock)
 {
@@ -420,35 +405,16 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
         ac->u.progress = progress;
         set_knobs(ac, update);
     }
-    ac->clock = on_device(ac) ? NULL : clock;
+    ac->clock = clock;
     if (ac->u.watched)
-        run_watched(ac, on_device(ac) ? update + ac->begun : update);
+        run_watched(ac, update + ac->begun - ac->known);
     else
         run(ac, RM_ROLLOUT_MINIBATCH);
     ac->begun++;
     if (++ac->part_of_pass >= ac->here.passes->parts)
         end_pass(ac);
-    if (on_device(ac))
-        return (struct rm_actor_critic_update){0};
-    return new_results(ac, ac->there.passes, ac->u.figures);
-}
-
-bool rm_actor_critic_collect(struct rm_actor_critic *ac, struct rm_actor_critic_update *u,
-                             struct rm_phase_clock *clock)
-{
-    struct rm_backend *b = ac->u.backend;
-    struct rm_rollout_results *r = ac->results;
-    if (!on_device(ac))
-        return false;
-    rm_update_phase(clock, RM_PHASE_BACKWARD);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &r->passes, ac->there.passes,
-                        sizeof r->passes);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &r->head, ac->head, sizeof r->head);
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &r->figures, ac->u.figures, sizeof r->figures);
-    wait_for_all(ac);
-    ac->value_head.state = r->head;
-    *u = new_results(ac, &r->passes, &r->figures);
-    return true;
+    return ac->u.backend->staged ? (struct rm_actor_critic_update){0}
+                                 : rm_actor_critic_collect(ac, NULL);
 }
 
 /* Adds runs of consecutive samples in order, which does not depend on the number of actors. */
@@ -530,7 +496,7 @@ void rm_actor_critic_state(struct rm_actor_critic *ac, struct rm_state *s)
 
 const uint64_t *rm_actor_critic_made(const struct rm_actor_critic *ac)
 {
-    return on_device(ac) ? &ac->u.figures->made : NULL;
+    return &ac->u.figures->made;
 }
 
 const float *rm_actor_critic_params(const struct rm_actor_critic *ac)

@@ -1,7 +1,6 @@
 #include "learner/algo/guard.h"
 
 #include "learner/backend/device.h"
-
 #include "shm/atomic.h"
 #include "shm/base/state.h"
 #include "shm/base/severity.h"
@@ -12,17 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies of device memory stay on the device; copying is asynchronous, on its stream. */
+/* What is in the backend's memory is copied within it. */
 struct part {
     void *data;
     size_t bytes;
-    bool floats; /* in the backend's memory */
-    bool device; /* in device memory */
-    size_t at;   /* offset in the host's or in the device's part of a copy */
+    bool hosts; /* in host memory; else in the backend's */
+    size_t at;  /* offset in that part of a copy */
 };
 
 struct copy {
-    uint8_t *host, *device; /* device: NULL without a device */
+    uint8_t *host, *backend;
 };
 
 struct rm_guard {
@@ -32,11 +30,8 @@ struct rm_guard {
     const char *name;
     struct part parts[RM_GUARD_PARTS];
     uint32_t part_count;
-    struct rm_optimizer *optimizers[RM_GUARD_PARTS];
-    uint64_t steps[RM_GUARD_PARTS]; /* of each, copied as a part */
-    uint32_t optimizer_count;
     bool too_many;
-    size_t host_bytes, device_bytes; /* of a copy */
+    size_t host_bytes, backend_bytes; /* of a copy */
     struct copy good, candidate;
     uint64_t good_updates, candidate_updates;
     bool has_good, has_candidate;
@@ -63,7 +58,7 @@ int rm_guard_create(struct rm_guard **guard, const struct rm_experiment *experim
 static void free_copy(struct rm_guard *g, struct copy *copy)
 {
     free(copy->host);
-    g->backend->ops->release(g->backend, (float *)(void *)copy->device);
+    g->backend->ops->release(g->backend, copy->backend);
 }
 
 void rm_guard_destroy(struct rm_guard *g)
@@ -77,90 +72,54 @@ void rm_guard_destroy(struct rm_guard *g)
 
 /* --- declared memory ------------------------------------------------------------------------- */
 
-static void declare(struct rm_guard *g, void *data, size_t bytes, bool floats)
+static void declare(struct rm_guard *g, void *data, size_t bytes, bool hosts)
 {
-    const bool device = floats && g->backend->device;
-    size_t *all = device ? &g->device_bytes : &g->host_bytes;
+    size_t *all = hosts ? &g->host_bytes : &g->backend_bytes;
     if (g->part_count == RM_GUARD_PARTS) {
         g->too_many = true;
         return;
     }
     g->parts[g->part_count++] =
-        (struct part){.data = data, .bytes = bytes, .floats = floats, .device = device, .at = *all};
+        (struct part){.data = data, .bytes = bytes, .hosts = hosts, .at = *all};
     *all += (bytes + 63) / 64 * 64;
 }
 
 void rm_guard_floats(struct rm_guard *g, float *arena, size_t floats)
 {
-    declare(g, arena, floats * sizeof *arena, true);
+    declare(g, arena, floats * sizeof *arena, false);
 }
 
 void rm_guard_bytes(struct rm_guard *g, void *data, size_t bytes)
 {
-    declare(g, data, bytes, false);
+    declare(g, data, bytes, true);
 }
 
 void rm_guard_optimizer(struct rm_guard *g, struct rm_optimizer *optimizer)
 {
     struct rm_optimizer_arena arenas[RM_OPTIMIZER_ARENAS];
     const size_t n = rm_optimizer_arenas(optimizer, arenas);
-    if (g->optimizer_count == RM_GUARD_PARTS) {
-        g->too_many = true;
-        return;
-    }
+    struct rm_update_figures *figures = rm_optimizer_figures(optimizer);
     for (size_t i = 0; i < n; i++)
         rm_guard_floats(g, arenas[i].data, arenas[i].count);
-    if (g->backend->device) { /* its steps are counted there */
-        struct rm_update_figures *figures = rm_optimizer_figures(optimizer);
-        declare(g, &figures->steps, sizeof figures->steps, true);
-        return;
+    declare(g, &figures->steps, sizeof figures->steps, false);
+}
+
+/* Copies all parts to `copy`, or back from there. */
+static void copy_parts(struct rm_guard *g, const struct copy *copy, bool back)
+{
+    for (const struct part *p = g->parts; p < g->parts + g->part_count; p++) {
+        void *kept = (p->hosts ? copy->host : copy->backend) + p->at;
+        void *to = back ? p->data : kept, *from = back ? kept : p->data;
+        if (p->hosts)
+            memcpy(to, from, p->bytes);
+        else
+            g->backend->ops->copy(g->backend, to, from, p->bytes);
     }
-    rm_guard_bytes(g, &g->steps[g->optimizer_count], sizeof *g->steps);
-    g->optimizers[g->optimizer_count++] = optimizer;
-}
-
-static void copy_part(struct rm_guard *g, const struct part *p, const struct copy *to)
-{
-    struct rm_backend *b = g->backend;
-    if (p->device)
-        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, to->device + p->at, p->data, p->bytes);
-    else if (p->floats)
-        b->ops->download(b, (float *)(void *)(to->host + p->at), p->data, p->bytes / sizeof(float));
-    else
-        memcpy(to->host + p->at, p->data, p->bytes);
-}
-
-static void restore_part(struct rm_guard *g, const struct part *p, const struct copy *from)
-{
-    struct rm_backend *b = g->backend;
-    if (p->device)
-        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, p->data, from->device + p->at, p->bytes);
-    else if (p->floats)
-        b->ops->upload(b, p->data, (const float *)(const void *)(from->host + p->at),
-                       p->bytes / sizeof(float));
-    else
-        memcpy(p->data, from->host + p->at, p->bytes);
-}
-
-static void make_copy(struct rm_guard *g, const struct copy *to)
-{
-    for (uint32_t i = 0; i < g->optimizer_count; i++)
-        g->steps[i] = rm_optimizer_steps(g->optimizers[i]);
-    for (uint32_t i = 0; i < g->part_count; i++)
-        copy_part(g, &g->parts[i], to);
-}
-
-static void restore_copy(struct rm_guard *g, const struct copy *from)
-{
-    for (uint32_t i = 0; i < g->part_count; i++)
-        restore_part(g, &g->parts[i], from);
-    for (uint32_t i = 0; i < g->optimizer_count; i++)
-        rm_optimizer_resume(g->optimizers[i], g->steps[i]);
 }
 
 static void take_candidate(struct rm_guard *g, uint64_t updates)
 {
-    make_copy(g, &g->candidate);
+    copy_parts(g, &g->candidate, false);
     g->candidate_updates = updates;
     g->has_candidate = true;
     g->until_copy = RM_GUARD_INTERVAL;
@@ -183,9 +142,8 @@ static int alloc_copy(struct rm_guard *g, struct copy *copy, struct rm_error *er
     copy->host = malloc(g->host_bytes ? g->host_bytes : 1);
     if (!copy->host)
         return rm_fail(error, -ENOMEM, "no memory for copies of %zu bytes", g->host_bytes);
-    if (g->device_bytes && !(copy->device = b->device->alloc(b, g->device_bytes, error)))
-        return -ENOMEM;
-    return 0;
+    copy->backend = b->ops->alloc_bytes(b, g->backend_bytes, error);
+    return copy->backend ? 0 : -ENOMEM;
 }
 
 int rm_guard_ready(struct rm_guard *g, struct rm_error *error)
@@ -236,7 +194,7 @@ static int roll_back(struct rm_guard *g, double loss, double grad_norm)
 {
     if (!g->has_good)
         accept_candidate(g);
-    restore_copy(g, &g->good);
+    copy_parts(g, &g->good, true);
     g->has_candidate = false;
     g->until_copy = RM_GUARD_INTERVAL;
     g->in_a_row = 0;

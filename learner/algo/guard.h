@@ -7,7 +7,7 @@
  *
  * The guard copies every RM_GUARD_INTERVAL finite updates. A copy is good once the next update,
  * made from the copied numbers, is finite too. So there are two copies: a good one and a candidate.
- * On a device the copies are in device memory, and made on the COMPUTE stream.
+ * Copies of the backend's memory stay there.
  *
  * Belongs to one learner's thread; nothing is allocated after rm_guard_ready(). */
 #ifndef RM_LEARNER_ALGO_GUARD_H

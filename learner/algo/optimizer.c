@@ -29,7 +29,7 @@ static void move_adam(struct rm_optimizer *o, const struct rm_optimizer_range *r
         .beta1 = (float)o->experiment->optimizer.beta1,
         .beta2 = (float)o->experiment->optimizer.beta2,
         .epsilon = (float)o->experiment->optimizer.epsilon,
-        .step = o->steps,
+        .step = o->figures->steps,
         .weight_decay = r->decayed ? (float)o->experiment->optimizer.weight_decay : 0.0f,
     };
     o->backend->ops->adam(o->backend, &adam, move->scale, move->grads + r->at, r->n,
@@ -223,7 +223,7 @@ int rm_optimizer_create_joint(struct rm_optimizer **optimizer, struct rm_backend
                      backend->name, o->count);
     if (!rc && !(o->figures = (void *)backend->ops->alloc(backend, sizeof *o->figures / 4)))
         rc = rm_fail(error, -ENOMEM, "backend %s: no memory for an optimizer", backend->name);
-    if (!rc && backend->device)
+    if (!rc)
         rc = rm_optimizer_device_create(o, error);
     if (rc) {
         rm_optimizer_destroy(o);
@@ -242,8 +242,7 @@ void rm_optimizer_destroy(struct rm_optimizer *o)
     o->backend->ops->release(o->backend, (float *)(void *)o->figures);
     if (o->muon.backend)
         rm_muon_destroy(&o->muon);
-    if (o->backend->device)
-        rm_optimizer_device_destroy(o);
+    rm_optimizer_device_destroy(o);
     free(o->touched);
     free(o->ranges);
     free(o);
@@ -318,7 +317,7 @@ static void move_all(struct rm_optimizer *o, struct move move)
     for (uint32_t group = 0; group < RM_OPTIMIZER_GROUPS; group++)
         f->scale[group] =
             (float)clipping(o, o->by_group ? sqrt(o->squares[group]) : f->last_grad_norm);
-    o->steps++;
+    f->steps++;
     for (uint32_t i = 0; i < o->range_count; i++) {
         move.scale = f->scale[o->ranges[i].group];
         if (o->ranges[i].piece)
@@ -350,8 +349,8 @@ static void put_at_once(struct rm_optimizer *o, const struct rm_optimizer_put *p
 
 void rm_optimizer_put(struct rm_optimizer *o, const struct rm_optimizer_put *put)
 {
-    if (o->backend->device)
-        rm_optimizer_device_put(o, put);
+    if (o->put)
+        o->put(o, put);
     else
         put_at_once(o, put);
 }
@@ -383,14 +382,17 @@ size_t rm_optimizer_arenas(const struct rm_optimizer *o,
 
 uint64_t rm_optimizer_steps(const struct rm_optimizer *o)
 {
-    return o->backend->device ? rm_optimizer_device_steps(o) : o->steps;
+    uint64_t steps;
+    o->backend->ops->download(o->backend, (float *)(void *)&steps,
+                              (const float *)(const void *)&o->figures->steps,
+                              sizeof steps / sizeof(float));
+    return steps;
 }
 
 void rm_optimizer_resume(struct rm_optimizer *o, uint64_t steps)
 {
-    o->steps = steps;
-    if (o->backend->device)
-        rm_optimizer_device_resume(o, steps);
+    o->backend->ops->upload(o->backend, (float *)(void *)&o->figures->steps,
+                            (const float *)(const void *)&steps, sizeof steps / sizeof(float));
 }
 
 void rm_optimizer_reset(struct rm_optimizer *o)

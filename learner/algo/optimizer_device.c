@@ -57,39 +57,11 @@ static int make_table(struct rm_optimizer *o, struct rm_error *error)
         return rm_fail(error, -ENOMEM, "optimizer: no memory for %zu chunks", count);
     cut_all(o, chunks);
     d->chunk_count = (uint32_t)count;
-    d->chunks = o->backend->device->alloc(o->backend, bytes, error);
+    d->chunks = o->backend->ops->alloc_bytes(o->backend, bytes, error);
     if (d->chunks)
         send(o->backend, d->chunks, chunks, bytes);
     free(chunks);
     return d->chunks ? 0 : -ENOMEM;
-}
-
-int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
-{
-    const struct rm_experiment *e = o->experiment;
-    struct rm_optimizer_device *d = &o->device;
-    struct rm_backend *b = o->backend;
-    d->rule = (struct rm_device_rule){
-        .kind = rules[e->optimizer.name],
-        .beta1 = (float)e->optimizer.beta1,
-        .beta2 = (float)e->optimizer.beta2,
-        .epsilon = (float)e->optimizer.epsilon,
-        .weight_decay = (float)e->optimizer.weight_decay,
-        .momentum = (float)e->optimizer.momentum,
-        .groups = o->by_group ? RM_OPTIMIZER_GROUPS : 1,
-    };
-    const int rc = make_table(o, error);
-    if (rc)
-        return rc;
-    d->partials = b->device->alloc(b, d->chunk_count * sizeof *d->partials, error);
-    d->matrix_partials =
-        b->device->alloc(b, (RM_DEVICE_PARTIALS + 1) * sizeof *d->matrix_partials, error);
-    if (!d->partials || !d->matrix_partials)
-        return -ENOMEM;
-    const struct rm_loss_scale first = {RM_DEVICE_SCALE_FIRST, 0};
-    if (rm_optimizer_scales(o))
-        rm_optimizer_set_loss_scale(o, first);
-    return 0;
 }
 
 void rm_optimizer_device_destroy(struct rm_optimizer *o)
@@ -118,20 +90,6 @@ void rm_optimizer_set_loss_scale(struct rm_optimizer *o, struct rm_loss_scale sc
     send(o->backend, &o->figures->loss_scale, &scale, sizeof scale);
 }
 
-uint64_t rm_optimizer_device_steps(const struct rm_optimizer *o)
-{
-    uint64_t steps;
-    o->backend->ops->download(o->backend, (float *)(void *)&steps,
-                              (const float *)(const void *)&o->figures->steps,
-                              sizeof steps / sizeof(float));
-    return steps;
-}
-
-void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps)
-{
-    send(o->backend, &o->figures->steps, &steps, sizeof steps);
-}
-
 /* Muon's step of one matrix. */
 static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step,
                        const struct rm_optimizer_range *r)
@@ -151,7 +109,7 @@ static void put_matrix(struct rm_optimizer *o, const struct rm_device_step *step
     ops->muon_end(o->backend, &o->device.rule, step, &matrix);
 }
 
-void rm_optimizer_device_put(struct rm_optimizer *o, const struct rm_optimizer_put *put)
+static void put_on_device(struct rm_optimizer *o, const struct rm_optimizer_put *put)
 {
     const struct rm_device_optimizer_ops *ops = o->backend->device->optimizer;
     const struct rm_optimizer_device *d = &o->device;
@@ -173,4 +131,35 @@ void rm_optimizer_device_put(struct rm_optimizer *o, const struct rm_optimizer_p
         if (o->ranges[i].rows)
             put_matrix(o, &step, &o->ranges[i]);
     ops->step(o->backend, &d->rule, &step);
+}
+
+int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error)
+{
+    const struct rm_experiment *e = o->experiment;
+    struct rm_optimizer_device *d = &o->device;
+    struct rm_backend *b = o->backend;
+    if (!b->device)
+        return 0;
+    o->put = put_on_device;
+    d->rule = (struct rm_device_rule){
+        .kind = rules[e->optimizer.name],
+        .beta1 = (float)e->optimizer.beta1,
+        .beta2 = (float)e->optimizer.beta2,
+        .epsilon = (float)e->optimizer.epsilon,
+        .weight_decay = (float)e->optimizer.weight_decay,
+        .momentum = (float)e->optimizer.momentum,
+        .groups = o->by_group ? RM_OPTIMIZER_GROUPS : 1,
+    };
+    const int rc = make_table(o, error);
+    if (rc)
+        return rc;
+    d->partials = b->ops->alloc_bytes(b, d->chunk_count * sizeof *d->partials, error);
+    d->matrix_partials =
+        b->ops->alloc_bytes(b, (RM_DEVICE_PARTIALS + 1) * sizeof *d->matrix_partials, error);
+    if (!d->partials || !d->matrix_partials)
+        return -ENOMEM;
+    const struct rm_loss_scale first = {RM_DEVICE_SCALE_FIRST, 0};
+    if (rm_optimizer_scales(o))
+        rm_optimizer_set_loss_scale(o, first);
+    return 0;
 }

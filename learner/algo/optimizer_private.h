@@ -33,24 +33,23 @@ struct rm_optimizer {
     struct rm_backend *backend;
     double learning_rate, grad_clip;
     double squares[RM_OPTIMIZER_GROUPS]; /* of the gradient, by the last rm_optimizer_norm() */
-    uint64_t steps;
-    bool by_group; /* each group is clipped by its own norm */
-    size_t count;  /* floats of the arena */
-    float *m, *v;  /* (count); NULL: the kind has none */
+    bool by_group;                       /* each group is clipped by its own norm */
+    size_t count;                        /* floats of the arena */
+    float *m, *v;                        /* (count); NULL: the kind has none */
     struct rm_optimizer_range *ranges;
     uint32_t range_count;
     bool *touched; /* [pieces]: does the piece have a gradient, in the last rm_optimizer_norm()?
                       NULL: there are no pieces */
     struct rm_muon muon;
     struct rm_update_figures *figures; /* the backend's memory */
-    struct rm_optimizer_device device; /* zeros on the CPU */
+    void (*put)(struct rm_optimizer *o,
+                const struct rm_optimizer_put *put); /* NULL: the step is made at once */
+    struct rm_optimizer_device device;               /* zeros on the CPU */
 };
 
-/* optimizer_device.c; call after the ranges, moments and Muon's buffers are made. */
+/* optimizer_device.c; call after the ranges, moments and Muon's buffers are made. On a device sets
+ * `put`; else they do nothing. */
 int rm_optimizer_device_create(struct rm_optimizer *o, struct rm_error *error);
 void rm_optimizer_device_destroy(struct rm_optimizer *o);
-void rm_optimizer_device_put(struct rm_optimizer *o, const struct rm_optimizer_put *put);
-uint64_t rm_optimizer_device_steps(const struct rm_optimizer *o);
-void rm_optimizer_device_resume(struct rm_optimizer *o, uint64_t steps);
 
 #endif

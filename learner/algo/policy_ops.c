@@ -3,6 +3,7 @@
 #include "learner/algo/value_head.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- a rollout ------------------------------------------------------------------------------- */
 
@@ -158,6 +159,13 @@ static void loss(struct rm_backend *b, const struct rm_minibatch_loss *l, double
     rm_policy_loss_rows(&rows, l->first, l->rows, l->out, l->d_out, sums + 1);
 }
 
+static void errors(struct rm_backend *b, const struct rm_minibatch_loss *l, double *sums)
+{
+    (void)b;
+    rm_policy_loss_add_errors(&l->loss, l->first, l->rows, l->out, sums);
+    memset(l->d_out, 0, (size_t)l->rows * l->loss.outputs * sizeof *l->d_out);
+}
+
 static void loss_end(struct rm_backend *b, const struct rm_minibatch_loss *l)
 {
     struct rm_update_figures *f = l->figures;
@@ -177,7 +185,10 @@ static void book(struct rm_backend *b, double target_kl, struct rm_rollout_passe
     rm_passes_book(target_kl, p, figures);
 }
 
+/* So few rows that the activations of small networks stay in the second-level cache. */
 static const struct rm_policy_ops cpu_policies = {
+    .forward_rows = 512,
+    .sequence_rows = 512,
     .values = values,
     .gae = gae,
     .vtrace = vtrace,
@@ -185,6 +196,7 @@ static const struct rm_policy_ops cpu_policies = {
     .returns = returns,
     .minibatch = minibatch_rows,
     .loss = loss,
+    .errors = errors,
     .loss_end = loss_end,
     .book = book,
 };

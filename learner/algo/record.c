@@ -1,7 +1,6 @@
 #include "learner/algo/record.h"
 
 #include "learner/algo/updates_staged.h"
-#include "learner/backend/device_collective.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -15,19 +14,33 @@
     (offsetof(struct rm_update_figures, skip) - offsetof(struct rm_update_figures, last_loss))
 _Static_assert(AVERAGED == 11 * sizeof(double), "the numbers of an update are consecutive");
 
-void rm_record_mean(struct rm_updates *const *all, uint32_t count)
+void rm_record_sum(struct rm_updates *t, void *at, size_t n, enum rm_device_number kind)
+{
+    t->backend->device->collective->sum(t->backend, at, n, kind);
+}
+
+void rm_record_joined(struct rm_updates *const *all, uint32_t count,
+                      void (*put)(struct rm_updates *updates))
 {
     struct rm_backend *first = all[0]->backend;
     if (count < 2)
         return;
     first->device->collective->begin(first);
-    for (uint32_t i = 0; i < count; i++) {
-        struct rm_updates *t = all[i];
-        const struct rm_device_collective_ops *ops = t->backend->device->collective;
-        ops->mean(t->backend, t->grads, t->count, RM_DEVICE_FLOAT);
-        ops->mean(t->backend, &t->figures->last_loss, AVERAGED / sizeof(double), RM_DEVICE_DOUBLE);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        put(all[i]);
     first->device->collective->end(first);
+}
+
+static void put_mean(struct rm_updates *t)
+{
+    const struct rm_device_collective_ops *ops = t->backend->device->collective;
+    ops->mean(t->backend, t->grads, t->count, RM_DEVICE_FLOAT);
+    ops->mean(t->backend, &t->figures->last_loss, AVERAGED / sizeof(double), RM_DEVICE_DOUBLE);
+}
+
+void rm_record_mean(struct rm_updates *const *all, uint32_t count)
+{
+    rm_record_joined(all, count, put_mean);
 }
 
 static void put_update(struct rm_updates *const *all, uint32_t count, uint32_t slot)
@@ -51,12 +64,12 @@ static int warm_up(struct rm_updates *const *all, uint32_t count, struct rm_erro
     for (uint32_t i = 0; i < count; i++) {
         struct rm_backend *b = all[i]->backend;
         const struct rm_device_sampler *draw = &all[i]->staged->staging.draw;
-        b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, &all[i]->figures->stop, sizeof stop);
+        b->ops->clear(b, &all[i]->figures->stop, sizeof stop);
         if (draw->batch)
-            b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, draw->drawn, sizeof *draw->drawn);
-        b->device->finish(b);
+            b->ops->clear(b, draw->drawn, sizeof *draw->drawn);
+        b->ops->finish(b);
     }
-    return all[0]->backend->device->failed(all[0]->backend, error) ? -EIO : 0;
+    return all[0]->backend->ops->failed(all[0]->backend, error) ? -EIO : 0;
 }
 
 /* The captures of all devices are open at the same time, because averaging joins them; all end

@@ -45,7 +45,7 @@ static int make_draw(struct rm_staging *t, const struct rm_staging_spec *spec,
     *drawn = spec->shape;
     rm_batch_measure(drawn, &spec->extras, bytes);
     t->made =
-        t->backend->device->alloc(t->backend, picks + rm_batch_place(drawn, bytes, NULL), error);
+        t->backend->ops->alloc_bytes(t->backend, picks + rm_batch_place(drawn, bytes, NULL), error);
     if (!t->made)
         return -ENOMEM;
     rm_batch_place(drawn, bytes, t->made + picks);
@@ -95,19 +95,19 @@ static int make_slot(struct rm_staging *t, struct rm_staging_slot *s,
                      const struct rm_staging_spec *spec, struct rm_error *error)
 {
     struct rm_backend *b = t->backend;
-    s->pinned = b->device->alloc_host(b, t->bytes_in, error);
-    s->block = s->pinned ? b->device->alloc(b, t->bytes_in, error) : NULL;
-    s->back = s->block ? b->device->alloc_host(b, t->bytes_back, error) : NULL;
-    s->result = s->back ? b->device->alloc(b, t->bytes_back, error) : NULL;
+    s->pinned = b->ops->alloc_host(b, t->bytes_in, error);
+    s->block = s->pinned ? b->ops->alloc_bytes(b, t->bytes_in, error) : NULL;
+    s->back = s->block ? b->ops->alloc_host(b, t->bytes_back, error) : NULL;
+    s->result = s->back ? b->ops->alloc_bytes(b, t->bytes_back, error) : NULL;
     if (!s->result)
         return -ENOMEM;
     name_parts(t, s, spec);
     if (t->errors && !(s->host.leaf = calloc(spec->shape.size, sizeof *s->host.leaf)))
         return rm_fail(error, -ENOMEM, "no memory for a batch of %u", spec->shape.size);
-    int rc = b->device->mark_create(b, &s->in, error);
+    int rc = b->ops->mark_create(b, &s->in, error);
     if (!rc)
-        rc = b->device->mark_create(b, &s->computed, error);
-    return rc ? rc : b->device->mark_create(b, &s->over, error);
+        rc = b->ops->mark_create(b, &s->computed, error);
+    return rc ? rc : b->ops->mark_create(b, &s->over, error);
 }
 
 int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
@@ -135,13 +135,13 @@ int rm_staging_create(struct rm_staging *t, struct rm_backend *backend,
 static void destroy_slot(struct rm_backend *b, struct rm_staging_slot *s)
 {
     b->device->graph_destroy(b, s->graph);
-    b->device->mark_destroy(b, s->in);
-    b->device->mark_destroy(b, s->computed);
-    b->device->mark_destroy(b, s->over);
-    b->device->release_host(b, s->pinned);
-    b->device->release_host(b, s->back);
-    b->ops->release(b, (float *)(void *)s->block);
-    b->ops->release(b, (float *)(void *)s->result);
+    b->ops->mark_destroy(b, s->in);
+    b->ops->mark_destroy(b, s->computed);
+    b->ops->mark_destroy(b, s->over);
+    b->ops->release_host(b, s->pinned);
+    b->ops->release_host(b, s->back);
+    b->ops->release(b, s->block);
+    b->ops->release(b, s->result);
     free(s->host.leaf);
 }
 
@@ -149,10 +149,10 @@ void rm_staging_destroy(struct rm_staging *t)
 {
     if (!t->backend)
         return;
-    t->backend->device->finish(t->backend);
+    t->backend->ops->finish(t->backend);
     for (uint32_t i = 0; i < RM_TRAINER_DEPTH; i++)
         destroy_slot(t->backend, &t->slots[i]);
-    t->backend->ops->release(t->backend, (float *)(void *)t->made);
+    t->backend->ops->release(t->backend, t->made);
     memset(t, 0, sizeof *t);
 }
 
@@ -161,8 +161,8 @@ bool rm_staging_wait(struct rm_staging *t, struct rm_staging_slot *s)
     struct rm_backend *b = t->backend;
     if (!s->sent)
         return false;
-    if (!b->device->passed(b, s->over))
-        b->device->wait(b, s->over);
+    if (!b->ops->passed(b, s->over))
+        b->ops->wait(b, s->over);
     s->sent = false;
     s->learnable = t->errors && !s->figures->skip;
     return true;
@@ -198,9 +198,9 @@ void rm_staging_fill(const struct rm_staging *t, struct rm_staging_slot *s,
 void rm_staging_send(struct rm_staging *t, struct rm_staging_slot *s)
 {
     struct rm_backend *b = t->backend;
-    b->device->copy_in(b, RM_DEVICE_STREAM_IN, s->block, s->pinned, t->bytes_in);
-    b->device->mark(b, RM_DEVICE_STREAM_IN, s->in);
-    b->device->follow(b, RM_DEVICE_STREAM_COMPUTE, s->in);
+    b->ops->copy_in(b, RM_QUEUE_IN, s->block, s->pinned, t->bytes_in);
+    b->ops->mark(b, RM_QUEUE_IN, s->in);
+    b->ops->follow(b, RM_QUEUE_COMPUTE, s->in);
 }
 
 void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool figures)
@@ -208,11 +208,11 @@ void rm_staging_sent(struct rm_staging *t, struct rm_staging_slot *s, bool figur
     struct rm_backend *b = t->backend;
     const size_t bytes = t->errors || figures ? t->bytes_back : 0;
     if (bytes) {
-        b->device->mark(b, RM_DEVICE_STREAM_COMPUTE, s->computed);
-        b->device->follow(b, RM_DEVICE_STREAM_OUT, s->computed);
-        b->device->copy_out(b, RM_DEVICE_STREAM_OUT, s->back, s->result, bytes);
+        b->ops->mark(b, RM_QUEUE_COMPUTE, s->computed);
+        b->ops->follow(b, RM_QUEUE_OUT, s->computed);
+        b->ops->copy_out(b, RM_QUEUE_OUT, s->back, s->result, bytes);
     }
-    b->device->mark(b, bytes ? RM_DEVICE_STREAM_OUT : RM_DEVICE_STREAM_COMPUTE, s->over);
+    b->ops->mark(b, bytes ? RM_QUEUE_OUT : RM_QUEUE_COMPUTE, s->over);
     s->has_figures = figures;
     s->sent = true;
     t->next = (t->next + 1) % RM_TRAINER_DEPTH;

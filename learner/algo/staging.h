@@ -36,7 +36,7 @@ struct rm_staging_slot {
     bool sent;
     uint8_t *pinned, *block; /* to the device: the host's block, the device's */
     uint8_t *back, *result;  /* from the device: the host's block, the device's */
-    struct rm_device_mark *in, *computed, *over;
+    struct rm_queue_mark *in, *computed, *over;
 };
 
 struct rm_staging {

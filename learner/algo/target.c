@@ -1,7 +1,6 @@
 #include "learner/algo/target.h"
 
 #include "config/forms.h"
-#include "learner/backend/device.h"
 
 /* Whether the target becomes a copy after this update. */
 static bool copied(const struct rm_experiment *e, uint64_t number)
@@ -26,10 +25,8 @@ double rm_target_part(const struct rm_experiment *e, double tau, uint64_t number
 void rm_target_move(struct rm_backend *b, double part, const float *params, size_t count,
                     float *target)
 {
-    if (part == 1.0 && b->device)
-        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, target, params, count * sizeof *params);
-    else if (part == 1.0)
-        b->ops->download(b, target, params, count);
+    if (part == 1.0)
+        b->ops->copy(b, target, params, count * sizeof *params);
     else if (part > 0.0)
         b->ops->lerp(b, (float)part, params, count, target);
 }

@@ -15,16 +15,11 @@
 int rm_updates_alloc(struct rm_updates *t, void *at, size_t bytes, struct rm_error *error)
 {
     struct rm_backend *b = t->backend;
-    const size_t floats = (bytes + sizeof(float) - 1) / sizeof(float);
     void *p = NULL;
     if (bytes) {
         if (t->buffer_count == RM_UPDATES_BUFFERS)
             return rm_fail(error, -ENOMEM, "trainer: more than %u buffers", RM_UPDATES_BUFFERS);
-        if (b->device)
-            p = b->device->alloc(b, bytes, error);
-        else if (!(p = b->ops->alloc(b, floats)))
-            rm_fail(error, -ENOMEM, "backend %s: no memory for %zu floats", b->name, floats);
-        if (!p)
+        if (!(p = b->ops->alloc_bytes(b, bytes, error)))
             return -ENOMEM;
         t->buffers[t->buffer_count++] = p;
     }
@@ -68,7 +63,7 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
     const enum rm_net_use use = t->ops->from_rollouts ? RM_NET_LEARN : RM_NET_TRAIN;
     int rc = rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, use, error);
-    if (!rc && !t->backend->device) /* a device's pass is recorded: nothing can be read in it */
+    if (!rc && !t->backend->staged) /* a device's pass is recorded: nothing can be read in it */
         rm_net_watch(n->online, t->finite.check == RM_CHECK_FINITE_ALWAYS);
     if (!rc && target)
         rc = rm_net_workspace_create(&n->target, n->net, t->backend, t->rows, t->target_quantiles,
@@ -207,10 +202,7 @@ void rm_updates_init(struct rm_updates *t)
 uint64_t rm_updates_key(struct rm_updates *t, const struct rm_update *u, uint64_t times,
                         uint64_t pass)
 {
-    if (!t->backend->device)
-        return times * (u->knobs->before + 1) + pass;
-    t->backend->device->draws(t->backend, &u->knobs->before, times);
-    return times + pass;
+    return t->backend->ops->draws(t->backend, &u->knobs->before, times) + pass;
 }
 
 void rm_updates_draw_noise(struct rm_updates *t, const struct rm_update *u, uint64_t passes,
@@ -239,7 +231,7 @@ void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
     double sums[RM_NET_SUMS];
     t->nets[0].trained_on = *in;
     rm_net_learn(t->nets[0].online, t->params, in, loss, t->grads, sums);
-    if (!t->backend->device)
+    if (!t->backend->staged)
         rm_updates_set_sums(t, sums, samples);
 }
 
@@ -356,7 +348,7 @@ void rm_updates_look(struct rm_updates *t, uint64_t number, bool skipped)
         const struct rm_update_net *n = &t->nets[i];
         if (all_finite(t, n, skipped))
             continue;
-        if (!t->backend->device) /* learning in tiles keeps no rows */
+        if (!t->backend->staged) /* learning in tiles keeps no rows */
             rm_net_forward(n->online, t->params + n->at, &n->trained_on);
         if (rm_finite_look(&t->finite, number, n->online, t->params + n->at, &n->trained_on,
                            t->grads + n->at))
@@ -418,9 +410,8 @@ void rm_updates_guarded(struct rm_updates *t, struct rm_guard *guard)
 void rm_updates_restored(struct rm_updates *t)
 {
     rm_updates_prepare(t, true, true);
-    if (t->backend->device)
-        t->backend->device->clear(t->backend, RM_DEVICE_STREAM_COMPUTE, &t->figures->skipped_in_row,
-                                  sizeof t->figures->skipped_in_row);
+    t->backend->ops->clear(t->backend, &t->figures->skipped_in_row,
+                           sizeof t->figures->skipped_in_row);
 }
 
 void rm_updates_state(struct rm_updates *t, struct rm_state *s)

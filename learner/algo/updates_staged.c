@@ -21,7 +21,7 @@ void rm_staged_put_gradient(struct rm_updates *t, uint32_t i)
     rm_staging_draw(&t->staged->staging, slot);
     rm_updates_prepare(t, true, true);
     t->ops->put_gradient(t, &update);
-    t->backend->device->draws(t->backend, NULL, 0);
+    t->backend->ops->draws(t->backend, NULL, 0);
 }
 
 void rm_staged_put_step(struct rm_updates *t, uint32_t i)
@@ -39,12 +39,10 @@ static struct rm_staged_figures fetch_figures(struct rm_updates *t)
     struct rm_backend *b = t->backend;
     struct rm_staged_figures *pinned = t->staged->pinned;
     const struct rm_device_sampler *draw = &t->staged->staging.draw;
-    b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &pinned->figures, t->figures,
-                        sizeof pinned->figures);
+    b->ops->copy_out(b, RM_QUEUE_COMPUTE, &pinned->figures, t->figures, sizeof pinned->figures);
     if (draw->batch)
-        b->device->copy_out(b, RM_DEVICE_STREAM_COMPUTE, &pinned->drawn, draw->drawn,
-                            sizeof pinned->drawn);
-    b->device->finish(b);
+        b->ops->copy_out(b, RM_QUEUE_COMPUTE, &pinned->drawn, draw->drawn, sizeof pinned->drawn);
+    b->ops->finish(b);
     return *pinned;
 }
 
@@ -204,7 +202,7 @@ static void uncount_dry(struct rm_updates *t)
     struct rm_staged_updates *s = t->staged;
     struct rm_backend *b = t->backend;
     finish_all(t);
-    b->device->clear(b, RM_DEVICE_STREAM_COMPUTE, &t->figures->stop, sizeof t->figures->stop);
+    b->ops->clear(b, &t->figures->stop, sizeof t->figures->stop);
     s->launched -= s->unreported.drawn.dry;
     s->unreported.through = s->launched;
 }
@@ -241,7 +239,7 @@ static void destroy(struct rm_trainer *trainer)
     struct rm_updates *t = trainer->all[0];
     if (t->staged) {
         rm_staging_destroy(&t->staged->staging);
-        t->backend->device->release_host(t->backend, t->staged->pinned);
+        t->backend->ops->release_host(t->backend, t->staged->pinned);
         free(t->staged);
     }
     rm_updates_destroy(t);
@@ -282,7 +280,7 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
     t->staged = calloc(1, sizeof *t->staged);
     if (!t->staged)
         return rm_fail(error, -ENOMEM, "no memory for a trainer");
-    t->staged->pinned = b->device->alloc_host(b, sizeof *t->staged->pinned, error);
+    t->staged->pinned = b->ops->alloc_host(b, sizeof *t->staged->pinned, error);
     return t->staged->pinned ? rm_staging_create(&t->staged->staging, b, &staging, error) : -ENOMEM;
 }
 

@@ -2,8 +2,12 @@
  * plugin (plugin.h) with the same table and that of device.h. Pointers are to the backend's
  * (device) memory, except where a comment names another.
  *
- * Each learner or actor has one backend object, which owns its threads. On the CPU an operation is
- * complete when it returns; a device runs operations in the order of the calls.
+ * Each learner or actor has one backend object, which owns its threads.
+ *
+ * ORDER. On the CPU an operation is complete when it returns. A device (`staged`) runs operations
+ * in the order of the calls, in its COMPUTE queue, after the calls have returned. upload() and
+ * download() are complete when they return, and must not be used inside an update. Code for both
+ * reads results by copy_out(), mark() and wait(), which on the CPU cost nothing.
  *
  * The order of a reduction is fixed and independent of the number of threads: work is cut into
  * tiles whose size does not depend on threads, and one tile computes each output element. */
@@ -21,7 +25,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RM_BACKEND_API 2
+#define RM_BACKEND_API 3
+
+struct rm_queue_mark;
+
+/* A device's copies may run beside its operations. */
+enum rm_queue {
+    RM_QUEUE_COMPUTE = 0,
+    RM_QUEUE_IN,  /* host to device */
+    RM_QUEUE_OUT, /* device to host */
+    RM_QUEUES
+};
 
 enum rm_activation {
     RM_ACT_NONE = 0,
@@ -124,7 +138,9 @@ struct rm_backend {
     char description[128]; /* "cpu x86-64-v4, 2 threads" */
     uint32_t threads;
     const struct rm_backend_ops *ops;
-    const struct rm_device_ops *device; /* device.h; NULL: memory is the host's */
+    /* Memory is not the host's, and results are known only after a wait. */
+    bool staged;
+    const struct rm_device_ops *device; /* device.h; NULL unless staged */
     void *self;
     /* The CPU backend calls it at each large operation, so that a long update does not look like a
      * hang. The owner of the backend sets it; NULL: not called. */
@@ -145,10 +161,44 @@ struct rm_backend_ops {
                 uint32_t tiles);
 
     float *(*alloc)(struct rm_backend *b,
-                    size_t floats);                  /* zeroed, 64-byte aligned; NULL if full */
-    void (*release)(struct rm_backend *b, float *p); /* NULL: nothing */
+                    size_t floats);                 /* zeroed, 64-byte aligned; NULL if full */
+    void (*release)(struct rm_backend *b, void *p); /* NULL: nothing */
     void (*upload)(struct rm_backend *b, float *to, const float *from, size_t floats);
     void (*download)(struct rm_backend *b, float *to, const float *from, size_t floats);
+
+    /* The same as alloc(), in bytes; *error says what was requested. */
+    void *(*alloc_bytes)(struct rm_backend *b, size_t bytes, struct rm_error *error);
+    /* Host memory for copy_in() and copy_out(), zeroed; a device's is pinned. NULL: none left.
+     * release_host() accepts NULL. */
+    void *(*alloc_host)(struct rm_backend *b, size_t bytes, struct rm_error *error);
+    void (*release_host)(struct rm_backend *b, void *p);
+
+    /* Copies of bytes from memory of alloc_host() and to it; within the backend's memory; zeros
+     * there. On the CPU `to` may be `from`. */
+    void (*copy_in)(struct rm_backend *b, enum rm_queue queue, void *to, const void *from,
+                    size_t bytes);
+    void (*copy_out)(struct rm_backend *b, enum rm_queue queue, void *to, const void *from,
+                     size_t bytes);
+    void (*copy)(struct rm_backend *b, void *to, const void *from, size_t bytes);
+    void (*clear)(struct rm_backend *b, void *at, size_t bytes);
+
+    /* A mark is a position in a queue; on the CPU it is NULL. A mark that was never set counts as
+     * passed. */
+    int (*mark_create)(struct rm_backend *b, struct rm_queue_mark **mark, struct rm_error *error);
+    void (*mark_destroy)(struct rm_backend *b, struct rm_queue_mark *mark);
+    void (*mark)(struct rm_backend *b, enum rm_queue queue, struct rm_queue_mark *mark);
+    /* Later work in the queue waits for the mark. */
+    void (*follow)(struct rm_backend *b, enum rm_queue queue, struct rm_queue_mark *mark);
+    bool (*passed)(struct rm_backend *b, struct rm_queue_mark *mark); /* never waits */
+    void (*wait)(struct rm_backend *b, struct rm_queue_mark *mark);   /* the host waits */
+    void (*finish)(struct rm_backend *b);                             /* for all queues */
+    /* Whether there was a sticky error (device.h); the text names device, UUID, call and error. */
+    bool (*failed)(struct rm_backend *b, struct rm_error *error);
+
+    /* Returns the first key c of an update's normals(), uniforms() and dropout(): times * (*before
+     * + 1). A device reads *before when they run: until the next call it adds times * *before to
+     * the c of a call. before NULL: 0, and nothing is added. */
+    uint64_t (*draws)(struct rm_backend *b, const uint64_t *before, uint64_t times);
 
     /* Allocates the memory of the linear operations for up to `batch` rows of this shape, so that
      * they allocate nothing later; `training` for the gradients too. Optional to call. Returns 0 or
@@ -357,8 +407,8 @@ struct rm_backend_ops {
 
     /* Sum of squares in a fixed order, in double. Not finite if an input is not. */
     double (*sum_squares)(struct rm_backend *b, const float *x, size_t n);
-    /* Sums of squares of (x - y) and of y, for relative change. */
-    double (*sum_squares_diff)(struct rm_backend *b, const float *x, const float *y, size_t n);
+    /* out[0] = sum of (x - y)^2, out[1] = sum of y^2, in the backend's memory. */
+    void (*change)(struct rm_backend *b, const float *x, const float *y, size_t n, double out[2]);
     /* Adam (Kingma 2015, algorithm 1) on grads * scale. NULL on devices, as rmsprop(): see
      * device_optimizer.h. */
     void (*adam)(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
@@ -376,10 +426,13 @@ struct rm_backend_ops {
     void (*lerp)(struct rm_backend *b, float tau, const float *params, size_t n, float *target);
 };
 
-/* The names of the operations, except those on memory and threads: of all backends, of the CPU
- * alone, and of devices alone. A backend declares its functions and fills its table by these
- * lists. */
+/* The names of the operations, except the seven first: on memory and queues, of all backends, of
+ * the CPU alone, and of devices alone. A backend declares its functions and fills its table by
+ * these lists. */
 /* clang-format off */
+#define RM_QUEUE_OPERATIONS(X) \
+    X(alloc_bytes) X(alloc_host) X(release_host) X(copy_in) X(copy_out) X(copy) X(clear) \
+    X(mark_create) X(mark_destroy) X(mark) X(follow) X(passed) X(wait) X(finish) X(failed) X(draws)
 #define RM_OPERATIONS(X) \
     X(reserve) X(fill) X(packed_floats) X(pack) X(linear) X(linear_dx) X(linear_dw) X(activate) \
     X(activate_dx) X(layer_norm) X(layer_norm_dx) X(cosines) X(broadcast_mul) X(broadcast_mul_dx) \
@@ -389,7 +442,7 @@ struct rm_backend_ops {
     X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_one) \
     X(span_one_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
     X(pointer) X(pointer_dx) X(one_hot) X(graph_mean) X(graph_mean_dx) X(graph_own) \
-    X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(sum_squares_diff) \
+    X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(change) \
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
     X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)

@@ -93,7 +93,7 @@ static float *alloc_floats(struct rm_backend *b, size_t floats)
     return given ? (float *)(void *)(given + 1) : NULL;
 }
 
-static void release(struct rm_backend *b, float *p)
+static void release(struct rm_backend *b, void *p)
 {
     (void)b;
     if (!p)
@@ -105,10 +105,82 @@ static void release(struct rm_backend *b, float *p)
         free(given);
 }
 
-static void copy(struct rm_backend *b, float *to, const float *from, size_t floats)
+static void *alloc_bytes(struct rm_backend *b, size_t bytes, struct rm_error *error)
+{
+    void *p = alloc_floats(b, (bytes + sizeof(float) - 1) / sizeof(float));
+    if (!p)
+        rm_fail(error, -ENOMEM, "backend %s: no memory for %zu bytes", b->name, bytes);
+    return p;
+}
+
+static void copy(struct rm_backend *b, void *to, const void *from, size_t bytes)
 {
     (void)b;
-    memcpy(to, from, floats * sizeof *to);
+    if (to != from)
+        memcpy(to, from, bytes);
+}
+
+static void copy_floats(struct rm_backend *b, float *to, const float *from, size_t floats)
+{
+    copy(b, to, from, floats * sizeof *to);
+}
+
+static void copy_queued(struct rm_backend *b, enum rm_queue queue, void *to, const void *from,
+                        size_t bytes)
+{
+    (void)queue;
+    copy(b, to, from, bytes);
+}
+
+static void clear(struct rm_backend *b, void *at, size_t bytes)
+{
+    (void)b;
+    memset(at, 0, bytes);
+}
+
+/* Nothing is left to wait for when a call returns, so there are no marks. */
+static int mark_create(struct rm_backend *b, struct rm_queue_mark **mark, struct rm_error *error)
+{
+    (void)b;
+    (void)error;
+    *mark = NULL;
+    return 0;
+}
+
+static void no_mark(struct rm_backend *b, struct rm_queue_mark *mark)
+{
+    (void)b;
+    (void)mark;
+}
+
+static void no_mark_in(struct rm_backend *b, enum rm_queue queue, struct rm_queue_mark *mark)
+{
+    (void)queue;
+    no_mark(b, mark);
+}
+
+static bool passed(struct rm_backend *b, struct rm_queue_mark *mark)
+{
+    (void)b;
+    return !mark;
+}
+
+static void finish(struct rm_backend *b)
+{
+    (void)b;
+}
+
+static bool failed(struct rm_backend *b, struct rm_error *error)
+{
+    (void)b;
+    (void)error;
+    return false;
+}
+
+static uint64_t draws(struct rm_backend *b, const uint64_t *before, uint64_t times)
+{
+    (void)b;
+    return before ? times * (*before + 1) : 0;
 }
 
 void rm_cpu_fill(struct rm_backend *b, float value, size_t n, float *x)
@@ -126,18 +198,35 @@ static const struct rm_backend_ops ops = {
     .run = run,
     .alloc = alloc_floats,
     .release = release,
-    .upload = copy,
-    .download = copy,
+    .upload = copy_floats,
+    .download = copy_floats,
+    .alloc_bytes = alloc_bytes,
+    .alloc_host = alloc_bytes,
+    .release_host = release,
+    .copy_in = copy_queued,
+    .copy_out = copy_queued,
+    .copy = copy,
+    .clear = clear,
+    .mark_create = mark_create,
+    .mark_destroy = no_mark,
+    .mark = no_mark_in,
+    .follow = no_mark_in,
+    .passed = passed,
+    .wait = no_mark,
+    .finish = finish,
+    .failed = failed,
+    .draws = draws,
     RM_OPERATIONS(ROW)
     RM_CPU_OPERATIONS(ROW)
 };
 #undef ROW
 /* clang-format on */
 
-/* The lists name every operation once: seven functions on memory and threads are not in them. */
+/* The lists name every operation once: the seven first functions are not in them. */
 /* clang-format off */
 #define ONE(name) char name;
 struct listed {
+    RM_QUEUE_OPERATIONS(ONE)
     RM_OPERATIONS(ONE)
     RM_CPU_OPERATIONS(ONE)
     RM_DEVICE_OPERATIONS(ONE)

@@ -206,7 +206,8 @@ static void sum_chunk(void *work, uint32_t index)
                                    : k->sum_squares(w->x + c.at, c.n);
 }
 
-double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float *y, size_t n)
+/* The sum of squares of x, or unless y is NULL of x - y. */
+static double sum_all(struct rm_backend *b, const float *x, const float *y, size_t n)
 {
     const size_t round = (size_t)RM_CPU_CHUNK * RM_CPU_PARTIALS;
     struct rm_cpu *cpu = rm_cpu_of(b);
@@ -223,7 +224,13 @@ double rm_cpu_sum_squares_diff(struct rm_backend *b, const float *x, const float
 
 double rm_cpu_sum_squares(struct rm_backend *b, const float *x, size_t n)
 {
-    return rm_cpu_sum_squares_diff(b, x, NULL, n);
+    return sum_all(b, x, NULL, n);
+}
+
+void rm_cpu_change(struct rm_backend *b, const float *x, const float *y, size_t n, double out[2])
+{
+    out[0] = sum_all(b, x, y, n);
+    out[1] = sum_all(b, y, NULL, n);
 }
 
 /* --- optimizer ------------------------------------------------------------------------------- */

@@ -1,15 +1,11 @@
 /* device: functions of a backend whose memory is not the host's, beside the operations of
- * backend.h: streams, pinned memory, captured updates, and the parts of an update that on the CPU
- * the host computes. `backend->device` is NULL for the CPU.
- *
- * ORDER. Operations of backend.h and of the tables below are put on the COMPUTE stream and return
- * at once. upload() and download() are exceptions: they are complete when they return (they count
- * as synchronizations), and must not be used inside an update.
+ * backend.h: captured updates, and the parts of an update that on the CPU the host computes.
+ * `backend->device` is NULL for the CPU.
  *
  * CAPTURE. Between capture() and captured() all work put on COMPUTE is recorded instead of run;
  * instantiate() prepares the record for launch(), which runs it. So a captured update must read
  * everything that changes between updates from device memory: batches from fixed buffers, numbers
- * from struct rm_update_knobs. Marks of other streams must not be recorded or followed inside.
+ * from struct rm_update_knobs. Marks of other queues must not be recorded or followed inside.
  *
  * ERRORS. Functions do not return device errors. The first error is kept (it is sticky: the context
  * is lost), later work does nothing, and failed() reports the error. The caller then ends the
@@ -27,7 +23,6 @@
 #include <stdint.h>
 
 struct rm_backend;
-struct rm_device_mark;
 struct rm_device_graph;
 struct rm_value_ops;             /* value_ops.h */
 struct rm_sequence_ops;          /* sequence_ops.h */
@@ -37,13 +32,6 @@ struct rm_device_optimizer_ops;  /* device_optimizer.h */
 struct rm_device_feed_ops;       /* device_feed.h */
 struct rm_device_collective_ops; /* device_collective.h */
 struct rm_device_world_ops;      /* device_worlds.h */
-
-enum rm_device_stream {
-    RM_DEVICE_STREAM_COMPUTE = 0,
-    RM_DEVICE_STREAM_IN,  /* host to device */
-    RM_DEVICE_STREAM_OUT, /* device to host */
-    RM_DEVICE_STREAMS
-};
 
 struct rm_device_counts {
     uint64_t bytes_in, bytes_out; /* host to device, device to host */
@@ -140,39 +128,11 @@ RM_BOTH void rm_figures_add(struct rm_update_figures *f)
 #define RM_DEVICE_SCALE_PATIENCE 2000u
 
 struct rm_device_ops {
-    /* Device memory: zeroed, 256-byte aligned; NULL: none left, and *error has the requested and
-     * the free size. Freed by release() of backend.h. */
-    void *(*alloc)(struct rm_backend *b, size_t bytes, struct rm_error *error);
-
-    /* Pinned host memory, zeroed; NULL: none left. release_host() accepts NULL. */
-    void *(*alloc_host)(struct rm_backend *b, size_t bytes, struct rm_error *error);
-    void (*release_host)(struct rm_backend *b, void *p);
-
     /* Makes a mapping of the host readable by the device. *device is its address there. Returns 0,
      * or -ENOTSUP with the reason if this host or mapping cannot be registered. */
     int (*register_host)(struct rm_backend *b, void *at, size_t bytes, bool read_only,
                          void **device, struct rm_error *error);
     void (*unregister_host)(struct rm_backend *b, void *at);
-
-    /* Asynchronous copies of bytes: from pinned memory to the device, from the device to pinned
-     * memory, within the device. */
-    void (*copy_in)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
-                    size_t bytes);
-    void (*copy_out)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
-                     size_t bytes);
-    void (*copy)(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
-                 size_t bytes);
-    void (*clear)(struct rm_backend *b, enum rm_device_stream stream, void *at, size_t bytes);
-
-    /* A mark is a position in a stream. A mark that was never set counts as passed. */
-    int (*mark_create)(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error);
-    void (*mark_destroy)(struct rm_backend *b, struct rm_device_mark *mark);
-    void (*mark)(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark);
-    /* Later work on the stream waits for the mark. */
-    void (*follow)(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark);
-    bool (*passed)(struct rm_backend *b, struct rm_device_mark *mark); /* never waits */
-    void (*wait)(struct rm_backend *b, struct rm_device_mark *mark);   /* the host waits */
-    void (*finish)(struct rm_backend *b);                              /* for all streams */
 
     int (*capture)(struct rm_backend *b, struct rm_error *error);
     int (*captured)(struct rm_backend *b, struct rm_device_graph **graph, struct rm_error *error);
@@ -181,12 +141,6 @@ struct rm_device_ops {
     void (*launch)(struct rm_backend *b, struct rm_device_graph *graph);
     void (*graph_destroy)(struct rm_backend *b, struct rm_device_graph *graph);
 
-    /* From now on normals(), uniforms() and dropout() are keyed by c + times * *before, with
-     * `before` read from device memory when they run; NULL: by c alone. */
-    void (*draws)(struct rm_backend *b, const uint64_t *before, uint64_t times);
-
-    /* Whether there was a sticky error; the text names device, UUID, call and error. */
-    bool (*failed)(struct rm_backend *b, struct rm_error *error);
     /* The size that the last failed allocation requested, and the free memory; "" if none
      * failed. */
     const char *(*shortage)(struct rm_backend *b);

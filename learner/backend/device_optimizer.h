@@ -79,11 +79,6 @@ struct rm_device_optimizer_ops {
                        const struct rm_device_step *step, const struct rm_device_matrix *matrix);
     void (*muon_end)(struct rm_backend *b, const struct rm_device_rule *rule,
                      const struct rm_device_step *step, const struct rm_device_matrix *matrix);
-
-    /* out[0] = sum of (x - y)^2, out[1] = sum of y^2; both in device memory, as the scratch
-     * (2 * RM_DEVICE_PARTIALS). */
-    void (*change)(struct rm_backend *b, const float *x, const float *y, size_t n, double *partials,
-                   double out[2]);
 };
 
 #endif

@@ -125,7 +125,7 @@ struct rm_next_minibatch {
     const struct rm_update_knobs *knobs_of; /* (epochs, knobs_stride), one for each update */
     /* Results: */
     uint32_t *index;               /* (steps, most) the rollout's rows that form the batch */
-    float *weight;                 /* (steps, most) 1: a sample; 0: none. Only on a device */
+    float *weight;                 /* (steps, most) 1: a sample; 0: none; with fills_up */
     uint32_t *entry;               /* (most) the batch's lanes; NULL unless recurrent */
     uint8_t *restart;              /* (steps, most) 1: an episode begins; NULL unless recurrent */
     struct rm_update_knobs *knobs; /* of this update */
@@ -140,7 +140,7 @@ struct rm_minibatch_loss {
     struct rm_policy_loss loss;
     uint32_t first, rows; /* rows of the batch to compute; on a device always all */
     uint32_t of_means;    /* 1: passes->value_error says which error of the value counts. The CPU's
-                             caller has set it; a device computes it. */
+                             caller has set it by errors(); a device computes it. */
     uint32_t unused;
     double value_coefficient; /* loss.value_coefficient before it was rounded */
     const float *out;         /* (rows, outputs) */
@@ -156,6 +156,10 @@ struct rm_minibatch_loss {
 };
 
 struct rm_policy_ops {
+    /* Rows of one forward pass over a rollout: of independent rows, of sequences. */
+    uint32_t forward_rows, sequence_rows;
+    /* Whether minibatch() fills batches up, and so needs `weight`, and loss() needs `part`. */
+    bool fills_up;
     void (*values)(struct rm_backend *b, const struct rm_policy_values *values);
     /* gae.h; vtrace.h with ratio = exp(logp_now - logp_then) in place of vtrace->ratio. */
     void (*gae)(struct rm_backend *b, const struct rm_rollout_rows *rows, float lambda,
@@ -173,6 +177,9 @@ struct rm_policy_ops {
     /* For rm_net_learn(): the CPU adds the numbers of now_sums to sums[], from [1] on; a device
      * sets now_sums. */
     void (*loss)(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
+    /* For rm_net_learn(), with loss->of_means: adds both errors of values to sums[0] and sums[1],
+     * and sets the gradient to zeros. NULL in backends whose loss() has the whole minibatch. */
+    void (*errors)(struct rm_backend *b, const struct rm_minibatch_loss *loss, double *sums);
     /* After loss() of all rows: sets last_loss and now_samples. */
     void (*loss_end)(struct rm_backend *b, const struct rm_minibatch_loss *loss);
     /* The second halves of returns() and minibatch(), after several devices have added up the

@@ -333,7 +333,7 @@ static inline bool rm_rows_vary(const struct rm_net_workspace *w)
 static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float *x, size_t n)
 {
     if (p->b->device)
-        p->b->device->copy(p->b, RM_DEVICE_STREAM_COMPUTE, y, x, n * sizeof *y);
+        p->b->ops->copy(p->b, y, x, n * sizeof *y);
     else
         p->ops->upload(p->b, y, x, n);
 }

@@ -117,8 +117,8 @@ static void update_all(struct bench_learner *l, uint32_t learners, uint32_t time
     for (uint32_t j = 0; j < learners; j++) {
         if (!l[j].backend->device)
             continue;
-        l[j].backend->device->finish(l[j].backend);
-        if (l[j].backend->device->failed(l[j].backend, &error))
+        l[j].backend->ops->finish(l[j].backend);
+        if (l[j].backend->ops->failed(l[j].backend, &error))
             fail(&error);
     }
 }
@@ -140,19 +140,19 @@ static double copy_rate(struct rm_backend *b)
 {
     struct rm_error error = {""};
     double values[RUNS];
-    void *to = b->device->alloc(b, COPY_BYTES, &error);
-    void *from = to ? b->device->alloc_host(b, COPY_BYTES, &error) : NULL;
+    void *to = b->ops->alloc_bytes(b, COPY_BYTES, &error);
+    void *from = to ? b->ops->alloc_host(b, COPY_BYTES, &error) : NULL;
     if (!from)
         fail(&error);
     for (int r = -1; r < RUNS; r++) { /* the first is not counted */
         const uint64_t start = rm_now_ns();
         for (int i = 0; i < 8; i++)
-            b->device->copy_in(b, RM_DEVICE_STREAM_IN, to, from, COPY_BYTES);
-        b->device->finish(b);
+            b->ops->copy_in(b, RM_QUEUE_IN, to, from, COPY_BYTES);
+        b->ops->finish(b);
         if (r >= 0)
             values[r] = 8.0 * COPY_BYTES / (double)(rm_now_ns() - start);
     }
-    b->device->release_host(b, from);
+    b->ops->release_host(b, from);
     b->ops->release(b, to);
     rm_bench_report(&(struct rm_bench_result){
         .name = "cuda.copy", .unit = "GB/s", .values = values, .runs = RUNS});

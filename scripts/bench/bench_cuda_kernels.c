@@ -44,8 +44,8 @@ static struct rm_backend *open_backend(const struct rm_backend_plugin *plugin, b
 static void finish(struct rm_backend *b)
 {
     struct rm_error error = {""};
-    b->device->finish(b);
-    if (b->device->failed(b, &error))
+    b->ops->finish(b);
+    if (b->ops->failed(b, &error))
         fail(&error);
 }
 
@@ -79,7 +79,7 @@ static float *random_numbers(struct rm_backend *b, size_t floats, bool compact)
     b->ops->upload(b, p, (const float *)(const void *)block, first);
     for (size_t at = first, n; at < floats; at += n) {
         n = floats - at < first ? floats - at : first;
-        b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, p + at, p, n * sizeof *p);
+        b->ops->copy(b, p + at, p, n * sizeof *p);
     }
     finish(b);
     return p;
@@ -115,7 +115,7 @@ static void multiply(struct rm_backend *b, void *of)
 static void copy(struct rm_backend *b, void *of)
 {
     const struct operands *o = of;
-    b->device->copy(b, RM_DEVICE_STREAM_COMPUTE, o->y, o->x, copied);
+    b->ops->copy(b, o->y, o->x, copied);
 }
 
 static void release(struct rm_backend *b, struct operands *o)

@@ -23,7 +23,7 @@ struct learner {
 
 static void *on_device(struct learner *l, size_t bytes)
 {
-    return l->device->device->alloc(l->device, bytes, &failure);
+    return l->device->ops->alloc_bytes(l->device, bytes, &failure);
 }
 
 static int take_over(struct scene *s, struct learner *l)
@@ -71,10 +71,10 @@ static void one_update(struct scene *s, struct learner *l)
     send(l, l->draw.knobs, &knobs, sizeof knobs);
     send(l, l->draw.turn, turn, sizeof turn);
     send(l, l->error, error, sizeof error);
-    l->device->device->finish(l->device);
+    l->device->ops->finish(l->device);
     l->device->device->feed->draw(l->device, &l->draw);
     l->device->device->feed->learned(l->device, &l->draw, l->error);
-    l->device->device->finish(l->device);
+    l->device->ops->finish(l->device);
     RM_POKE(&s->updates, u);
 }
 
@@ -84,8 +84,8 @@ static int learner(void *arg)
     struct scene *s = arg;
     struct learner l;
     if (take_over(s, &l))
-        return l.device && l.device->device->failed(l.device, &failure) ? DIED : 1;
-    while (!l.device->device->failed(l.device, &failure))
+        return l.device && l.device->ops->failed(l.device, &failure) ? DIED : 1;
+    while (!l.device->ops->failed(l.device, &failure))
         one_update(s, &l);
     return DIED;
 }
@@ -100,7 +100,7 @@ static int successor(void *arg)
         return 1;
     for (int i = 0; i < 3; i++)
         one_update(s, &l);
-    if (l.device->device->failed(l.device, &failure))
+    if (l.device->ops->failed(l.device, &failure))
         return 2;
     l.device->ops->download(l.device, (float *)(void *)&drawn,
                             (const float *)(const void *)l.draw.drawn_copy,

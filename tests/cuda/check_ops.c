@@ -171,7 +171,7 @@ static int check(const struct rm_backend_plugin *plugin, const struct wanted *w,
         if (is_wanted(w, net.of.name))
             check_net(&net.of, cpu, device, w->seed + i, compute, n);
     }
-    if (device->device->failed(device, &error)) {
+    if (device->ops->failed(device, &error)) {
         fprintf(stderr, "check_ops: %s\n", error.text);
         status = EXIT_DEVICE;
     }

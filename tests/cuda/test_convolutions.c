@@ -234,7 +234,7 @@ static uint64_t launches_of(struct rm_backend *b, const struct rm_conv *c)
     b->ops->conv2d_pack(b, c, w, packed);
     b->device->counts(b, &before);
     b->ops->conv2d(b, c, x, floats ? packed : w, bias, 3, RM_ACT_RELU, y, NULL);
-    b->device->finish(b);
+    b->ops->finish(b);
     b->device->counts(b, &after);
     rm_test_device_fine(b);
     float *all[] = {x, y, w, bias, packed};

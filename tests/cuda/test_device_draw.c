@@ -178,8 +178,7 @@ static void nothing_to_draw_stops_updates(bool by_priority)
     rm_test_draws_write(&b, 30);
     rm_test_draws_there(&b, 1, 1, &d);
     assert_int_equal(d.drawn.dry, 4);
-    rm_test_draws_device->device->clear(rm_test_draws_device, RM_DEVICE_STREAM_COMPUTE,
-                                        &b.draw.figures->stop, sizeof(uint32_t));
+    rm_test_draws_device->ops->clear(rm_test_draws_device, &b.draw.figures->stop, sizeof(uint32_t));
     rm_test_draws_there(&b, 1, 1, &d);
     assert_true(rm_test_draws_here(&b, 1, 1, &c));
     assert_int_equal(d.figures.stop, 0);

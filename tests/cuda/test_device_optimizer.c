@@ -44,7 +44,7 @@ static void open_side(struct pair *p, struct side *s, struct rm_backend *backend
     s->target = backend->ops->alloc(backend, p->n);
     backend->ops->upload(backend, s->params, params, p->n);
     if (backend->device)
-        s->knobs = backend->device->alloc(backend, sizeof *s->knobs, &error);
+        s->knobs = backend->ops->alloc_bytes(backend, sizeof *s->knobs, &error);
 }
 
 static void close_side(struct side *s)
@@ -309,40 +309,6 @@ static void a_target_becomes_a_copy_or_stays(void **state)
     close_pair(&p);
 }
 
-static void changes_are_the_cpus(void **state)
-{
-    static const size_t sizes[] = {1, 255, 257, 70000};
-    (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const size_t n = sizes[i];
-        struct rm_rng rng = rm_rng_at(6, RM_STREAM_TEST, 0, n);
-        float *x = calloc(n, sizeof *x), *y = calloc(n, sizeof *y);
-        float *dx = rm_test_device->ops->alloc(rm_test_device, n),
-              *dy = rm_test_device->ops->alloc(rm_test_device, n);
-        double *partials =
-            rm_test_device->device->alloc(rm_test_device, 2 * RM_DEVICE_PARTIALS * 8, NULL);
-        double *out = rm_test_device->device->alloc(rm_test_device, 2 * sizeof *out, NULL), seen[2];
-        assert_true(x && y && dx && dy && partials && out);
-        for (size_t k = 0; k < n; k++) {
-            x[k] = rm_rng_float(&rng);
-            y[k] = rm_rng_float(&rng);
-        }
-        rm_test_device->ops->upload(rm_test_device, dx, x, n);
-        rm_test_device->ops->upload(rm_test_device, dy, y, n);
-        rm_test_device->device->optimizer->change(rm_test_device, dx, dy, n, partials, out);
-        rm_test_device->ops->download(rm_test_device, (float *)(void *)seen, (float *)(void *)out,
-                                      4);
-        assert_true(fabs(seen[0] / rm_test_cpu->ops->sum_squares_diff(rm_test_cpu, x, y, n) - 1) <
-                    1e-12);
-        assert_true(fabs(seen[1] / rm_test_cpu->ops->sum_squares(rm_test_cpu, y, n) - 1) < 1e-12);
-        float *buffers[] = {dx, dy, (float *)(void *)partials, (float *)(void *)out};
-        for (size_t k = 0; k < sizeof buffers / sizeof *buffers; k++)
-            rm_test_device->ops->release(rm_test_device, buffers[k]);
-        free(x);
-        free(y);
-    }
-}
-
 #define TEST(name)                                                                                 \
     cmocka_unit_test_setup_teardown(name, rm_test_backends_open, rm_test_backends_close)
 
@@ -354,7 +320,6 @@ int main(void)
         TEST(rows_without_a_gradient_stay_as_on_the_cpu),
         TEST(steps_that_are_not_finite_change_nothing),
         TEST(a_target_becomes_a_copy_or_stays),
-        TEST(changes_are_the_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

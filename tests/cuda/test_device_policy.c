@@ -44,7 +44,7 @@ static void *on_device(const void *from, size_t bytes)
 {
     const size_t words = (bytes + 3) / 4;
     float *padded = calloc(words + 1, sizeof *padded);
-    void *to = device->device->alloc(device, words * 4, NULL);
+    void *to = device->ops->alloc_bytes(device, words * 4, NULL);
     assert_true(padded && to && owned_count < 64);
     owned[owned_count++] = to;
     if (from)

@@ -41,29 +41,42 @@ static void update(struct bench *b, float x, uint64_t made)
     b->device->ops->fill(b->device, x, COUNT, b->params);
     float *at = b->staged + b->used;
     memcpy(at, &made, sizeof made);
-    b->device->device->copy_in(b->device, RM_DEVICE_STREAM_COMPUTE, b->made, at, sizeof made);
+    b->device->ops->copy_in(b->device, RM_QUEUE_COMPUTE, b->made, at, sizeof made);
     b->used += sizeof made / sizeof(float);
 }
 
-static int open_bench(void **state)
+static int open_bench_on(struct rm_backend *backend, void **state)
 {
     static struct bench b;
     struct rm_error error = {""};
     memset(&b, 0, sizeof b);
-    b.device = rm_test_device_open();
+    b.device = backend;
     b.params = b.device->ops->alloc(b.device, COUNT);
-    b.made = b.device->device->alloc(b.device, sizeof *b.made, &error);
-    b.staged = b.device->device->alloc_host(b.device, COUNT * sizeof(float), &error);
+    b.made = b.device->ops->alloc_bytes(b.device, sizeof *b.made, &error);
+    b.staged = b.device->ops->alloc_host(b.device, COUNT * sizeof(float), &error);
     assert_true(b.params && b.made && b.staged);
     assert_int_equal(rm_weights_create(&b.weights, 0, COUNT, COUNT, &error), 0);
-    if (rm_publisher_open(&b.publisher, &b.weights, b.device, &b.counters, &error) ||
-        rm_publisher_go_late(&b.publisher, b.params, b.made, 100, &error))
+    if (rm_publisher_open(&b.publisher, &b.weights, b.device, &b.counters, &error))
         fail_msg("%s", error.text);
+    rm_publisher_go_late(&b.publisher, b.made, 100);
     b.publisher.interval = 10;
     become(&b, 1);
     rm_publisher_publish(&b.publisher, b.params, 100, 0);
     *state = &b;
     return 0;
+}
+
+static int open_bench(void **state)
+{
+    return open_bench_on(rm_test_device_open(), state);
+}
+
+static int open_bench_on_cpu(void **state)
+{
+    struct rm_backend *cpu;
+    struct rm_error error;
+    assert_int_equal(rm_backend_cpu_create(&cpu, 1, "auto", &error), 0);
+    return open_bench_on(cpu, state);
 }
 
 static int close_bench(void **state)
@@ -72,8 +85,8 @@ static int close_bench(void **state)
     rm_test_device_fine(b->device);
     rm_publisher_close(&b->publisher);
     b->device->ops->release(b->device, b->params);
-    b->device->ops->release(b->device, (float *)(void *)b->made);
-    b->device->device->release_host(b->device, b->staged);
+    b->device->ops->release(b->device, b->made);
+    b->device->ops->release_host(b->device, b->staged);
     rm_weights_close(&b->weights);
     rm_backend_destroy(b->device);
     return 0;
@@ -101,7 +114,7 @@ static void an_offer_is_written_when_it_arrives(void **state)
     assert_int_equal(after.allocations, before.allocations);
     assert_published(b, 1, 100, 1); /* on its way */
     update(b, 3, 11);               /* which does not change it */
-    b->device->device->finish(b->device);
+    b->device->ops->finish(b->device);
     assert_false(rm_publisher_poll(&b->publisher));
     assert_published(b, 2, 110, 2);
     assert_true(fabs(RM_PEEK(&b->counters.publish_change) - 1) < 1e-6);
@@ -244,7 +257,8 @@ static void the_guard_goes_back_on_the_device(void **state)
     rm_guard_destroy(j.guard);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
+#define ON_CPU(name) cmocka_unit_test_setup_teardown(name, open_bench_on_cpu, close_bench)
+#define TEST(name)   cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
 {
@@ -252,6 +266,7 @@ int main(void)
         TEST(an_offer_is_written_when_it_arrives),
         TEST(the_latest_wins),
         TEST(what_changed_too_little_or_too_much_stays),
+        ON_CPU(what_changed_too_little_or_too_much_stays),
         TEST(the_guard_goes_back_on_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

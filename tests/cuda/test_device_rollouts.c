@@ -41,7 +41,7 @@ static void nobody_waits_and_nothing_is_allocated(void **state)
         assert_int_equal(after.graph_launches, before.graph_launches + 2 + updates);
         assert_int_equal(after.bytes_out, before.bytes_out);
         assert_true(after.bytes_in - before.bytes_in < d.rows.bytes + 10000);
-        rm_actor_critic_collect(d.ac, &u, NULL);
+        u = rm_actor_critic_collect(d.ac, NULL);
         rm_test_learner_count(&d, &u);
         rm_test_device->device->counts(rm_test_device, &after);
         assert_int_equal(after.synchronizations, before.synchronizations + 1);

@@ -42,7 +42,7 @@ static void *on_device(const void *from, size_t bytes)
 {
     const size_t words = bytes / 4 + 1;
     float *padded = calloc(words, sizeof *padded);
-    void *to = device->device->alloc(device, words * 4, NULL);
+    void *to = device->ops->alloc_bytes(device, words * 4, NULL);
     assert_true(padded && to);
     if (from)
         memcpy(padded, from, bytes);

@@ -109,7 +109,7 @@ static void few_samples_are_minibatches_each(void **state)
     uint32_t launched = 0;
     for (; rm_actor_critic_due(r.ac); launched++)
         rm_actor_critic_step(r.ac, 1, 0, NULL);
-    assert_true(rm_actor_critic_collect(r.ac, &u, NULL));
+    u = rm_actor_critic_collect(r.ac, NULL);
     assert_int_equal(r.worlds.part[0].results->samples, 2);
     assert_int_equal(launched, 6);
     assert_int_equal(u.made, 4);

@@ -96,12 +96,12 @@ static void actions_are_drawn_as_actors_draw(void **state)
         struct rm_device_worlds on = {
             .seed = 77,
             .worlds = WORLDS,
-            .to_action = device->device->alloc(device, sizeof action * STEPS, NULL),
-            .to_logp = device->device->alloc(device, sizeof logp * STEPS, NULL),
-            .to_value = device->device->alloc(device, sizeof logp * STEPS, NULL),
-            .stage = device->device->alloc(device, sizeof stage, NULL),
+            .to_action = device->ops->alloc_bytes(device, sizeof action * STEPS, NULL),
+            .to_logp = device->ops->alloc_bytes(device, sizeof logp * STEPS, NULL),
+            .to_value = device->ops->alloc_bytes(device, sizeof logp * STEPS, NULL),
+            .stage = device->ops->alloc_bytes(device, sizeof stage, NULL),
         };
-        float *there = device->device->alloc(device, sizeof *out * WORLDS * outputs, NULL);
+        float *there = device->ops->alloc_bytes(device, sizeof *out * WORLDS * outputs, NULL);
         device->ops->upload(device, there, out, (size_t)WORLDS * outputs);
         device->ops->upload(device, (float *)(void *)on.stage, (const float *)(const void *)&stage,
                             sizeof stage / 4);

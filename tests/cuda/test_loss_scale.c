@@ -39,7 +39,7 @@ static void open_side(struct side *s, enum rm_compute compute)
     s->count = rm_net_param_count(s->net);
     s->params = b->ops->alloc(b, s->count);
     s->grads = b->ops->alloc(b, s->count);
-    s->knobs = b->device->alloc(b, sizeof *s->knobs, &error);
+    s->knobs = b->ops->alloc_bytes(b, sizeof *s->knobs, &error);
     assert_true(s->params && s->grads && s->knobs);
     const struct rm_update_knobs knobs = {.learning_rate = 0.01, .grad_clip = 1};
     b->ops->upload(b, (float *)(void *)s->knobs, (const float *)(const void *)&knobs,
@@ -50,7 +50,7 @@ static void close_side(struct side *s)
 {
     b->ops->release(b, s->params);
     b->ops->release(b, s->grads);
-    b->ops->release(b, (float *)(void *)s->knobs);
+    b->ops->release(b, s->knobs);
     rm_optimizer_destroy(s->optimizer);
     rm_net_destroy(s->net);
 }

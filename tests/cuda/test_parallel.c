@@ -364,7 +364,7 @@ static void a_missing_library_is_said(void **state)
     assert_non_null(strstr(error.text, "not NCCL, or too old"));
     setenv("RINGMASTER_NCCL", rm_test_build_path("lib/emulated/libnccl.so.2"), 1);
     assert_int_equal(device[0]->device->collective->join(device, 1, &error), -EINVAL);
-    assert_false(device[0]->device->failed(device[0], &error));
+    assert_false(device[0]->ops->failed(device[0], &error));
     rm_test_several_close(device, 2);
 }
 
@@ -395,7 +395,7 @@ static void errors_of_making_are_said(void **state)
                                                ? "NCCL error 5, invalid usage"
                                                : "NCCL error 1, unhandled cuda error"));
         assert_non_null(strstr(error.text, "GPU-"));
-        assert_true(device[1]->device->failed(device[1], NULL));
+        assert_true(device[1]->ops->failed(device[1], NULL));
         rm_test_emulated_fault("");
         assert_string_equal(rm_test_emulated_complaint(), "");
         rm_test_several_close(device, 2);
@@ -416,24 +416,24 @@ static void waiting_leaves_no_error(void **state)
 {
     enum { N = 64 };
     struct rm_error error = {""};
-    struct rm_device_mark *mark;
+    struct rm_queue_mark *mark;
     float *x[2], host[N] = {0};
     (void)state;
     rm_test_several_need_emulation();
     rm_test_several_join(device, 2);
     for (size_t i = 0; i < 2; i++)
         assert_non_null(x[i] = device[i]->ops->alloc(device[i], N));
-    const struct rm_device_ops *d = device[0]->device;
+    const struct rm_backend_ops *d = device[0]->ops;
     assert_int_equal(d->mark_create(device[0], &mark, &error), 0);
     for (int round = 0; round < 3; round++) {
         if (round == 0) { /* the event alone is not ready */
-            d->copy_in(device[0], RM_DEVICE_STREAM_IN, x[0], host, sizeof host);
-            d->mark(device[0], RM_DEVICE_STREAM_IN, mark);
+            d->copy_in(device[0], RM_QUEUE_IN, x[0], host, sizeof host);
+            d->mark(device[0], RM_QUEUE_IN, mark);
             d->wait(device[0], mark);
         } else { /* the other member's stream is not, or both are not */
             for (int i = 0; i < round; i++)
                 device[1 - i]->ops->fill(device[1 - i], 1.0f, N, x[1 - i]);
-            d->copy_in(device[0], RM_DEVICE_STREAM_IN, x[0], host, sizeof host);
+            d->copy_in(device[0], RM_QUEUE_IN, x[0], host, sizeof host);
             d->finish(device[0]);
         }
         device[0]->ops->fill(device[0], 2.0f, N, x[0]);
@@ -459,10 +459,10 @@ static void one_that_fails_ends_all(void **state)
     struct rm_trainer *t = rm_test_updates_trainer(&e, device[0]);
     rm_test_updates_draw(&u, &e, 1);
     rm_trainer_update(t, &u.batch, 1, NULL);
-    assert_false(device[0]->device->failed(device[0], &error));
+    assert_false(device[0]->ops->failed(device[0], &error));
     assert_same_bits(t, 2);                              /* collectives ran: the graphs have them */
     rm_test_emulated_fault("ncclCommGetAsyncError:6@2"); /* the second device's */
-    assert_true(device[0]->device->failed(device[0], &error));
+    assert_true(device[0]->ops->failed(device[0], &error));
     assert_int_equal(device[0]->device->collective->failing_device(device[0]), 1);
     assert_non_null(strstr(error.text, "NCCL error 6"));
     assert_non_null(strstr(error.text, "cuda:1"));

@@ -44,7 +44,7 @@ struct life {
     struct rm_backend *b;
     float *x, *y, *w;
     float *pinned;
-    struct rm_device_mark *arrived;
+    struct rm_queue_mark *arrived;
     struct rm_device_graph *graph;
     float host[N];
     char words[RM_ERROR_TEXT]; /* the first error that was reported */
@@ -68,11 +68,11 @@ static void begin(struct life *l)
         assert_null(l->b);
         return;
     }
-    const struct rm_device_ops *d = l->b->device;
+    const struct rm_backend_ops *d = l->b->ops;
     const size_t bytes = N * sizeof(float);
     float **parts[] = {&l->x, &l->y, &l->w};
     for (size_t i = 0; i < 3; i++)
-        if (!(*parts[i] = d->alloc(l->b, bytes, &error)))
+        if (!(*parts[i] = d->alloc_bytes(l->b, bytes, &error)))
             keep_first_error(l, &error);
     if (!(l->pinned = d->alloc_host(l->b, bytes, &error)))
         keep_first_error(l, &error);
@@ -88,30 +88,30 @@ static bool whole(const struct life *l)
 static void work(struct life *l)
 {
     struct rm_backend *b = l->b;
-    const struct rm_device_ops *d = b->device;
+    const struct rm_backend_ops *d = b->ops;
     struct rm_device_graph *second = NULL;
     struct rm_error error = {""};
     for (int i = 0; i < N; i++)
         l->pinned[i] = (float)i;
-    d->copy_in(b, RM_DEVICE_STREAM_IN, l->x, l->pinned, N * sizeof(float));
-    d->mark(b, RM_DEVICE_STREAM_IN, l->arrived);
-    d->follow(b, RM_DEVICE_STREAM_COMPUTE, l->arrived);
+    d->copy_in(b, RM_QUEUE_IN, l->x, l->pinned, N * sizeof(float));
+    d->mark(b, RM_QUEUE_IN, l->arrived);
+    d->follow(b, RM_QUEUE_COMPUTE, l->arrived);
     b->ops->linear(b, l->x, l->w, l->w, 8, 12, 8, RM_ACT_NONE, l->y);
     b->ops->fill(b, 1.0f, N, l->y);
     b->ops->add(b, l->x, l->y, N, l->y);
-    if (d->capture(b, &error))
+    if (b->device->capture(b, &error))
         keep_first_error(l, &error);
     b->ops->add(b, l->x, l->y, N, l->y);
-    if (d->captured(b, l->graph ? &second : &l->graph, &error) ||
-        d->instantiate(b, l->graph, &error))
+    if (b->device->captured(b, l->graph ? &second : &l->graph, &error) ||
+        b->device->instantiate(b, l->graph, &error))
         keep_first_error(l, &error);
     assert_null(second); /* only asked for after an error */
     for (int i = 0; i < 2 && l->graph; i++)
-        d->launch(b, l->graph);
-    d->mark(b, RM_DEVICE_STREAM_COMPUTE, l->arrived);
-    d->follow(b, RM_DEVICE_STREAM_OUT, l->arrived);
-    d->copy_out(b, RM_DEVICE_STREAM_OUT, l->pinned, l->y, N * sizeof(float));
-    d->mark(b, RM_DEVICE_STREAM_OUT, l->arrived);
+        b->device->launch(b, l->graph);
+    d->mark(b, RM_QUEUE_COMPUTE, l->arrived);
+    d->follow(b, RM_QUEUE_OUT, l->arrived);
+    d->copy_out(b, RM_QUEUE_OUT, l->pinned, l->y, N * sizeof(float));
+    d->mark(b, RM_QUEUE_OUT, l->arrived);
     for (int i = 0; !d->passed(b, l->arrived); i++)
         if (i > PATIENCE)
             fail_msg("a mark is never passed");
@@ -124,9 +124,9 @@ static void end(struct life *l)
 {
     if (!l->b)
         return;
-    const struct rm_device_ops *d = l->b->device;
+    const struct rm_backend_ops *d = l->b->ops;
     if (l->graph)
-        d->graph_destroy(l->b, l->graph);
+        l->b->device->graph_destroy(l->b, l->graph);
     d->mark_destroy(l->b, l->arrived);
     d->release_host(l->b, l->pinned);
     l->b->ops->release(l->b, l->x);
@@ -147,7 +147,7 @@ static void without_errors_it_works_and_leaves_nothing(void **state)
     begin(&l);
     assert_true(whole(&l));
     work(&l);
-    assert_false(l.b->device->failed(l.b, &error));
+    assert_false(l.b->ops->failed(l.b, &error));
     for (int i = 0; i < N; i++)
         assert_true(l.host[i] == (float)(1 + 3 * i) && l.pinned[i] == l.host[i]);
     end(&l);
@@ -163,7 +163,7 @@ static void does_nothing_more(struct life *l)
 {
     struct rm_emulated_counts before, after;
     struct rm_error first = {""}, later = {""};
-    assert_true(l->b->device->failed(l->b, &first));
+    assert_true(l->b->ops->failed(l->b, &first));
     count(&before);
     if (whole(l))
         work(l);
@@ -172,7 +172,7 @@ static void does_nothing_more(struct life *l)
                      before.launches + before.products + before.copies + before.graph_launches);
     assert_int_equal(after.synchronizations, before.synchronizations);
     assert_true(!whole(l) || l->host[0] != l->host[0]);
-    assert_true(l->b->device->failed(l->b, &later));
+    assert_true(l->b->ops->failed(l->b, &later));
     assert_string_equal(first.text, later.text);
 }
 
@@ -189,7 +189,7 @@ static bool live_with(const char *call, int code, unsigned nth, bool on)
     begin(&l);
     if (whole(&l))
         work(&l);
-    const bool failed = l.b && l.b->device->failed(l.b, &error);
+    const bool failed = l.b && l.b->ops->failed(l.b, &error);
     if (failed) {
         if (!strstr(error.text, number) || !strstr(error.text, "GPU-"))
             fail_msg("%s: '%s'", fault, error.text);
@@ -243,7 +243,7 @@ static void any_error_at_any_call_is_reported(void **state)
         reset(); /* as a new process: */
         begin(&l);
         work(&l);
-        assert_false(l.b->device->failed(l.b, &(struct rm_error){""}));
+        assert_false(l.b->ops->failed(l.b, &(struct rm_error){""}));
         end(&l);
         count(&n);
         assert_int_equal(n.allocations, n.frees);
@@ -259,16 +259,16 @@ static void too_much_memory_is_refused_with_a_message(void **state)
     reset();
     begin(&l);
     assert_true(whole(&l));
-    assert_null(l.b->device->alloc(l.b, (size_t)1 << 50, &error));
+    assert_null(l.b->ops->alloc_bytes(l.b, (size_t)1 << 50, &error));
     assert_non_null(strstr(error.text, "1125899906842624 bytes"));
     assert_non_null(strstr(error.text, "free"));
     assert_non_null(strstr(error.text, "out of memory"));
     set_fault("cudaHostAlloc:2@1");
-    assert_null(l.b->device->alloc_host(l.b, 4096, &error));
+    assert_null(l.b->ops->alloc_host(l.b, 4096, &error));
     assert_non_null(strstr(error.text, "4096 bytes of pinned memory"));
-    assert_false(l.b->device->failed(l.b, &error));
+    assert_false(l.b->ops->failed(l.b, &error));
     work(&l);
-    assert_false(l.b->device->failed(l.b, &error));
+    assert_false(l.b->ops->failed(l.b, &error));
     end(&l);
 }
 
@@ -279,7 +279,7 @@ static void left_no_error(struct life *l, const char *fault)
     set_fault("");
     l->b->ops->fill(l->b, 1.0f, N, l->y);
     l->b->ops->download(l->b, l->host, l->y, N);
-    if (l->b->device->failed(l->b, &error))
+    if (l->b->ops->failed(l->b, &error))
         fail_msg("after %s: %s", fault, error.text);
     assert_true(l->host[N - 1] == 1.0f);
 }
@@ -293,12 +293,12 @@ static void leaves_no_error(struct life *l, const char *fault, void (*refuse)(st
 
 static void refuse_memory(struct life *l)
 {
-    assert_null(l->b->device->alloc(l->b, 4096, NULL));
+    assert_null(l->b->ops->alloc_bytes(l->b, 4096, NULL));
 }
 
 static void refuse_pinned(struct life *l)
 {
-    assert_null(l->b->device->alloc_host(l->b, 4096, NULL));
+    assert_null(l->b->ops->alloc_host(l->b, 4096, NULL));
 }
 
 static void refuse_mapping(struct life *l)
@@ -496,7 +496,7 @@ static void scratch_that_is_not_there_is_said(void **state)
     assert_int_equal(b->ops->conv2d_reserve(b, &large, 100, true), -ENOMEM);
     set_fault("");
     assert_non_null(strstr(b->device->shortage(b), "out of memory"));
-    if (b->device->failed(b, &error))
+    if (b->ops->failed(b, &error))
         fail_msg("%s", error.text);
     rm_backend_destroy(b);
 }
@@ -508,7 +508,7 @@ static void memory_is_clear_when_it_is_there(void **state)
     (void)state;
     for (unsigned seed = 0; seed < rm_test_effort(30, 5); seed++) {
         struct rm_backend *b = open_for(RM_COMPUTE_FP32);
-        const struct rm_device_ops *d = b->device;
+        const struct rm_backend_ops *d = b->ops;
         struct rm_error error = {""};
         float *pinned = d->alloc_host(b, bytes, &error), host[N];
         char order[32];
@@ -517,9 +517,9 @@ static void memory_is_clear_when_it_is_there(void **state)
         assert_non_null(pinned);
         for (int i = 0; i < N; i++)
             pinned[i] = (float)(i + 1);
-        float *x = d->alloc(b, bytes, &error);
+        float *x = d->alloc_bytes(b, bytes, &error);
         assert_non_null(x);
-        d->copy_in(b, RM_DEVICE_STREAM_IN, x, pinned, bytes);
+        d->copy_in(b, RM_QUEUE_IN, x, pinned, bytes);
         d->finish(b);
         b->ops->download(b, host, x, N);
         assert_memory_equal(host, pinned, bytes);
@@ -535,15 +535,15 @@ static void memory_is_clear_when_it_is_there(void **state)
 static void a_query_that_is_not_ready_leaves_no_error(void **state)
 {
     struct rm_backend *b = open_for(RM_COMPUTE_FP32);
-    const struct rm_device_ops *d = b->device;
-    struct rm_device_mark *mark;
+    const struct rm_backend_ops *d = b->ops;
+    struct rm_queue_mark *mark;
     struct rm_error error = {""};
     float *x = b->ops->alloc(b, N), host[N];
     (void)state;
     assert_int_equal(d->mark_create(b, &mark, &error), 0);
     assert_non_null(x);
     b->ops->fill(b, 1.0f, N, x);
-    d->mark(b, RM_DEVICE_STREAM_COMPUTE, mark);
+    d->mark(b, RM_QUEUE_COMPUTE, mark);
     assert_false(d->passed(b, mark));
     b->ops->fill(b, 2.0f, N, x);
     b->ops->download(b, host, x, N);

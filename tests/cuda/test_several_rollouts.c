@@ -225,7 +225,7 @@ static void nobody_waits_and_nothing_is_allocated(void **state)
         assert_int_equal(after.graph_launches, before[i].graph_launches + 2 + 16);
         assert_int_equal(after.bytes_out, before[i].bytes_out);
     }
-    rm_actor_critic_collect(d.ac, &u, NULL);
+    u = rm_actor_critic_collect(d.ac, NULL);
     for (int i = 0; i < 2; i++) {
         device[i]->device->counts(device[i], &after);
         assert_int_equal(after.synchronizations, before[i].synchronizations + 1);
@@ -392,7 +392,7 @@ static void errors_of_making_are_said(void **state)
         assert_non_null(strstr(error.text, strchr(faults[i], ':')[1] == '5'
                                                ? "NCCL error 5, invalid usage"
                                                : "NCCL error 1, unhandled cuda error"));
-        assert_true(device[1]->device->failed(device[1], NULL));
+        assert_true(device[1]->ops->failed(device[1], NULL));
         rm_test_emulated_fault("");
         rm_rollout_destroy(&rows);
         rm_test_corridor_close(&t);
@@ -407,7 +407,6 @@ static void one_that_fails_ends_all(void **state)
     struct rm_test_learner d;
     struct rm_device_counts before, after;
     struct rm_error error = {""};
-    struct rm_actor_critic_update u;
     (void)state;
     rm_test_several_need_emulation();
     rm_test_several_join(device, 3);
@@ -417,14 +416,14 @@ static void one_that_fails_ends_all(void **state)
     rm_actor_critic_begin(d.ac, 0, NULL);
     rm_actor_critic_step(d.ac, 1, 0, NULL);
     rm_test_emulated_fault("ncclCommGetAsyncError:6@3"); /* the third device's */
-    assert_true(device[0]->device->failed(device[0], &error));
+    assert_true(device[0]->ops->failed(device[0], &error));
     assert_int_equal(device[0]->device->collective->failing_device(device[0]), 2);
     assert_non_null(strstr(error.text, "NCCL error 6"));
     assert_non_null(strstr(error.text, "cuda:2"));
     device[1]->device->counts(device[1], &before);
     while (rm_actor_critic_due(d.ac))
         rm_actor_critic_step(d.ac, 2, 0, NULL);
-    rm_actor_critic_collect(d.ac, &u, NULL);
+    rm_actor_critic_collect(d.ac, NULL);
     device[1]->device->counts(device[1], &after);
     assert_int_equal(after.graph_launches, before.graph_launches);
     rm_test_learner_close(&d);

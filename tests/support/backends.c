@@ -32,7 +32,7 @@ void *rm_test_to_device(const void *from, size_t bytes)
 {
     const size_t words = bytes / 4 + 1;
     float *padded = calloc(words, sizeof *padded);
-    void *to = rm_test_device->device->alloc(rm_test_device, words * 4, NULL);
+    void *to = rm_test_device->ops->alloc_bytes(rm_test_device, words * 4, NULL);
     assert_true(padded && to && copy_count < sizeof copies / sizeof *copies);
     if (from)
         memcpy(padded, from, bytes);

@@ -34,7 +34,7 @@ int rm_test_draws_end(void **state)
 
 static void *on_device(size_t bytes)
 {
-    void *p = rm_test_draws_device->device->alloc(rm_test_draws_device, bytes, &failure);
+    void *p = rm_test_draws_device->ops->alloc_bytes(rm_test_draws_device, bytes, &failure);
     if (!p)
         fail_msg("%s", failure.text);
     return p;
@@ -136,7 +136,7 @@ void rm_test_draws_leave(struct rm_test_draws *b)
     const void *made[] = {b->draw.knobs,  b->draw.turn,   b->draw.figures, b->draw.drawn_copy,
                           b->draw.picks,  b->draw.action, b->draw.ret,     b->draw.discount,
                           b->draw.weight, b->draw.leaf,   b->error};
-    rm_test_draws_device->device->finish(rm_test_draws_device);
+    rm_test_draws_device->ops->finish(rm_test_draws_device);
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         rm_test_draws_device->ops->release(rm_test_draws_device, (float *)made[i]);
     rm_feed_destroy(b->feed);
@@ -191,7 +191,7 @@ void rm_test_draws_there(struct rm_test_draws *b, uint64_t update, double beta,
     rm_feed_turn(b->feed, b->there.sampler, beta, (void *)turn);
     rm_test_draws_send((void *)b->draw.knobs, &knobs, sizeof knobs);
     rm_test_draws_send((void *)b->draw.turn, turn, sizeof turn);
-    rm_test_draws_device->device->finish(rm_test_draws_device); /* rows have arrived */
+    rm_test_draws_device->ops->finish(rm_test_draws_device); /* rows have arrived */
     rm_test_draws_device->device->feed->draw(rm_test_draws_device, &b->draw);
     rm_test_draws_fetch(d->picks, b->draw.picks, sizeof d->picks);
     rm_test_draws_fetch(d->action, b->draw.action, sizeof d->action);
@@ -275,7 +275,7 @@ void rm_test_draws_same_trees(struct rm_test_draws *b)
     const struct rm_priorities *host = &b->host.tree, *kept = &b->there.tree;
     uint64_t entered[RM_DRAWS_RINGS];
     double largest;
-    rm_test_draws_device->device->finish(rm_test_draws_device);
+    rm_test_draws_device->ops->finish(rm_test_draws_device);
     for (uint32_t l = 0; l < host->levels; l++) {
         double *level = malloc(host->nodes[l] * sizeof *level);
         assert_non_null(level);

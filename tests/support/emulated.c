@@ -91,8 +91,8 @@ const char *rm_test_emulated_complaint(void)
 void rm_test_device_fine(struct rm_backend *b)
 {
     struct rm_error error = {""};
-    b->device->finish(b);
-    if (b->device->failed(b, &error))
+    b->ops->finish(b);
+    if (b->ops->failed(b, &error))
         fail_msg("%s", error.text);
     if (rm_test_emulated_complaint()[0])
         fail_msg("%s", rm_test_emulated_complaint());

@@ -238,7 +238,7 @@ struct net_parity net_check(const struct named_net *of, struct rm_backend *cpu,
             r.captured = same_captured(&side[k], &z, out, all[k], floats);
         r.failed = r.failed || !all[k];
     }
-    r.failed = r.failed || (device->device && device->device->failed(device, &error));
+    r.failed = r.failed || (device->device && device->ops->failed(device, &error));
     if (!r.failed) {
         const float *cpus = all[PLAIN], *devices = all[DEVICE];
         r.result = distance(cpus, devices, results);

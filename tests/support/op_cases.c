@@ -276,10 +276,60 @@ static void dropout(struct op_run *r)
 static void sum_squares(struct op_run *r)
 {
     const size_t n = flat(r);
+    const float sum = (float)r->b->ops->sum_squares(r->b, op_in(r, n, 1.0f), n);
+    op_compare(r, op_words(r, &sum, 1), 1.0);
+}
+
+static void change(struct op_run *r)
+{
+    const size_t n = flat(r);
     const float *x = op_in(r, n, 1.0f), *y = op_in(r, n, 1.0f);
-    const float sums[2] = {(float)r->b->ops->sum_squares(r->b, x, n),
-                           (float)r->b->ops->sum_squares_diff(r->b, x, y, n)};
+    double out[2] = {0}, *there = op_words(r, out, 4);
+    r->b->ops->change(r->b, x, y, n, there);
+    r->b->ops->download(r->b, (float *)(void *)out, (float *)(void *)there, 4);
+    const float sums[2] = {(float)out[0], (float)out[1]};
     op_compare(r, op_words(r, sums, 2), 1.0);
+}
+
+/* --- copies ---------------------------------------------------------------------------------- */
+
+/* x to y and, but for its first number, to z; from y over the host to w. */
+static void copies(struct op_run *r)
+{
+    const struct rm_backend_ops *ops = r->b->ops;
+    const size_t n = flat(r), bytes = n * sizeof(float);
+    const float *x = op_in(r, n, 1.0f);
+    float *y = op_out(r, n, 1.0), *z = op_out(r, n, 1.0), *w = op_out(r, n, 1.0);
+    struct rm_queue_mark *mark = NULL;
+    void *host = ops->alloc_host(r->b, bytes, NULL);
+    if (!host || ops->mark_create(r->b, &mark, NULL)) {
+        r->failed = true;
+        return;
+    }
+    ops->copy(r->b, y, x, bytes);
+    ops->copy(r->b, z, y, bytes);
+    ops->clear(r->b, z, sizeof *z);
+    ops->mark(r->b, RM_QUEUE_COMPUTE, mark);
+    ops->follow(r->b, RM_QUEUE_OUT, mark);
+    ops->copy_out(r->b, RM_QUEUE_OUT, host, y, bytes);
+    ops->mark(r->b, RM_QUEUE_OUT, mark);
+    ops->wait(r->b, mark);
+    r->failed = r->failed || !ops->passed(r->b, mark) || ops->failed(r->b, NULL);
+    ops->copy_in(r->b, RM_QUEUE_COMPUTE, w, host, bytes);
+    ops->finish(r->b);
+    ops->mark_destroy(r->b, mark);
+    ops->release_host(r->b, host);
+}
+
+/* The numbers of an update are keyed by the count of earlier ones, wherever that is. */
+static void keyed_draws(struct op_run *r)
+{
+    const size_t n = flat(r);
+    const uint64_t before = op_below(r, 1000), times = 1 + op_below(r, 3);
+    const uint64_t *there = op_words(r, &before, 2);
+    float *x = op_out(r, n, 1.0), *y = op_out(r, n, 1.0);
+    r->b->ops->uniforms(r->b, 7, RM_STREAM_TEST, 1, r->b->ops->draws(r->b, there, times) + 1, n, x);
+    r->b->ops->uniforms(r->b, 7, RM_STREAM_TEST, 1, r->b->ops->draws(r->b, NULL, 0) + 1, n, y);
 }
 
 /* --- rows ------------------------------------------------------------------------------------ */
@@ -424,6 +474,9 @@ const struct op_case op_cases[] = {
     {"uniforms", false, uniforms},
     {"dropout", false, dropout},
     {"sum_squares", false, sum_squares},
+    {"change", false, change},
+    {"copies", false, copies},
+    {"draws", false, keyed_draws},
     {"layer_norm", false, layer_norm},
     {"layer_norm_dx", false, layer_norm_dx},
     {"cosines", false, cosines},

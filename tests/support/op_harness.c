@@ -166,7 +166,7 @@ struct op_result op_check(const struct op_case *c, struct rm_backend *cpu,
             c->run(&on[k]);
         }
         result.failed = on[0].failed || on[1].failed || on[0].array_count != on[1].array_count ||
-                        (device->device && device->device->failed(device, &error));
+                        (device->device && device->ops->failed(device, &error));
         for (uint32_t k = 0; k < on[0].array_count && !result.failed; k++)
             if (on[0].arrays[k].scale > 0.0)
                 compare(&on[0], &on[1], k, &result);

@@ -135,8 +135,8 @@ void rm_test_learner_learn(struct rm_test_learner *l, uint64_t number)
         u = rm_actor_critic_step(l->ac, l->attempts + 1, 0.25, NULL);
         rm_test_learner_count(l, &u);
     }
-    if (rm_actor_critic_collect(l->ac, &u, NULL))
-        rm_test_learner_count(l, &u);
+    u = rm_actor_critic_collect(l->ac, NULL);
+    rm_test_learner_count(l, &u);
     rm_actor_critic_end(l->ac, NULL);
 }
 

@@ -64,7 +64,7 @@ void rm_test_world_learner_turn(struct rm_test_world_learner *l)
     rm_actor_critic_begin(l->ac, l->number++, NULL);
     while (rm_actor_critic_due(l->ac))
         rm_actor_critic_step(l->ac, l->attempts + 1, 0, NULL);
-    assert_true(rm_actor_critic_collect(l->ac, &u, NULL));
+    u = rm_actor_critic_collect(l->ac, NULL);
     l->attempts += u.made + u.skipped;
     for (uint32_t i = 0; i < l->worlds.count; i++)
         samples += l->worlds.part[i].results->samples;

@@ -97,7 +97,7 @@ static void between_looks(void)
     nanosleep(&t, NULL);
 }
 
-void rm_cuda_await_stream(struct rm_cuda *c, enum rm_device_stream stream)
+void rm_cuda_await_stream(struct rm_cuda *c, enum rm_queue stream)
 {
     if (!c->group) {
         RM_CUDA(c, cudaStreamSynchronize(c->streams[stream]));
@@ -138,7 +138,7 @@ static int init(struct rm_cuda_group *g, struct rm_error *error)
     if (nccl_ok(first, rc, "ncclCommInitAll"))
         return 0;
     memset(g->comm, 0, sizeof g->comm); /* all that exist */
-    first->backend.device->failed(&first->backend, error);
+    first->backend.ops->failed(&first->backend, error);
     return -EIO;
 }
 

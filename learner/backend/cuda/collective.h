@@ -6,7 +6,7 @@
 #include "learner/backend/cuda/tables.h"
 
 /* The host waits for a stream or event of c, until another member fails. */
-void rm_cuda_await_stream(struct rm_cuda *c, enum rm_device_stream stream);
+void rm_cuda_await_stream(struct rm_cuda *c, enum rm_queue stream);
 void rm_cuda_await_event(struct rm_cuda *c, cudaEvent_t event);
 
 /* After c's first error: gives it to all members. */

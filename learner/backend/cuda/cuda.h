@@ -37,7 +37,7 @@ struct rm_cuda {
     struct rm_device_spec spec;
     size_t shared_most;               /* bytes of shared memory that a block may ask for */
     const void *roomy[RM_CUDA_ROOMY]; /* kernels that may use so much */
-    cudaStream_t streams[RM_DEVICE_STREAMS];
+    cudaStream_t streams[RM_QUEUES];
     bool capturing;
     uint64_t allocations_at_capture;
     struct rm_device_counts counts;
@@ -84,7 +84,7 @@ static inline struct rm_cuda *rm_cuda_of(struct rm_backend *b)
 
 static inline cudaStream_t rm_cuda_stream(struct rm_cuda *c)
 {
-    return c->streams[RM_DEVICE_STREAM_COMPUTE];
+    return c->streams[RM_QUEUE_COMPUTE];
 }
 
 /* Keeps the first error. Returns whether there is none; rm_cuda_fails() always returns false. */

@@ -13,7 +13,7 @@ static bool within_capture(struct rm_cuda *c, const char *call)
     return true;
 }
 
-void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
+void *rm_cuda_alloc_bytes(struct rm_backend *b, size_t bytes, struct rm_error *error)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     void *p = NULL;
@@ -31,9 +31,9 @@ void *rm_cuda_alloc(struct rm_backend *b, size_t bytes, struct rm_error *error)
         return NULL;
     }
     c->counts.allocations++;
-    rm_cuda_clear(b, RM_DEVICE_STREAM_COMPUTE, p, size);
+    rm_cuda_clear(b, p, size);
     if (rm_cuda_ready(c)) /* because the first write may be on another stream */
-        RM_CUDA(c, cudaStreamSynchronize(c->streams[RM_DEVICE_STREAM_COMPUTE]));
+        RM_CUDA(c, cudaStreamSynchronize(c->streams[RM_QUEUE_COMPUTE]));
     return p;
 }
 
@@ -41,10 +41,10 @@ float *rm_cuda_alloc_floats(struct rm_backend *b, size_t floats)
 {
     if (floats > SIZE_MAX / sizeof(float))
         return NULL;
-    return static_cast<float *>(rm_cuda_alloc(b, floats * sizeof(float), NULL));
+    return static_cast<float *>(rm_cuda_alloc_bytes(b, floats * sizeof(float), NULL));
 }
 
-void rm_cuda_release(struct rm_backend *b, float *p)
+void rm_cuda_release(struct rm_backend *b, void *p)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     rm_cuda_abandon(c);
@@ -104,7 +104,7 @@ void rm_cuda_unregister_host(struct rm_backend *b, void *at)
     RM_CUDA(rm_cuda_of(b), cudaHostUnregister(at));
 }
 
-void rm_cuda_copy_in(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
+void rm_cuda_copy_in(struct rm_backend *b, enum rm_queue stream, void *to, const void *from,
                      size_t bytes)
 {
     struct rm_cuda *c = rm_cuda_of(b);
@@ -114,8 +114,8 @@ void rm_cuda_copy_in(struct rm_backend *b, enum rm_device_stream stream, void *t
     c->counts.bytes_in += bytes;
 }
 
-void rm_cuda_copy_out(struct rm_backend *b, enum rm_device_stream stream, void *to,
-                      const void *from, size_t bytes)
+void rm_cuda_copy_out(struct rm_backend *b, enum rm_queue stream, void *to, const void *from,
+                      size_t bytes)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (!rm_cuda_ready(c) || !bytes)
@@ -124,19 +124,18 @@ void rm_cuda_copy_out(struct rm_backend *b, enum rm_device_stream stream, void *
     c->counts.bytes_out += bytes;
 }
 
-void rm_cuda_copy(struct rm_backend *b, enum rm_device_stream stream, void *to, const void *from,
-                  size_t bytes)
+void rm_cuda_copy(struct rm_backend *b, void *to, const void *from, size_t bytes)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (rm_cuda_ready(c) && bytes)
-        RM_CUDA(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, c->streams[stream]));
+        RM_CUDA(c, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, rm_cuda_stream(c)));
 }
 
-void rm_cuda_clear(struct rm_backend *b, enum rm_device_stream stream, void *at, size_t bytes)
+void rm_cuda_clear(struct rm_backend *b, void *at, size_t bytes)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (rm_cuda_ready(c) && bytes)
-        RM_CUDA(c, cudaMemsetAsync(at, 0, bytes, c->streams[stream]));
+        RM_CUDA(c, cudaMemsetAsync(at, 0, bytes, rm_cuda_stream(c)));
 }
 
 static void wait_for(struct rm_cuda *c)
@@ -144,19 +143,19 @@ static void wait_for(struct rm_cuda *c)
     if (!rm_cuda_ready(c))
         return;
     c->counts.synchronizations++;
-    rm_cuda_await_stream(c, RM_DEVICE_STREAM_COMPUTE);
+    rm_cuda_await_stream(c, RM_QUEUE_COMPUTE);
 }
 
 void rm_cuda_upload(struct rm_backend *b, float *to, const float *from, size_t floats)
 {
-    rm_cuda_copy_in(b, RM_DEVICE_STREAM_COMPUTE, to, from, floats * sizeof(float));
+    rm_cuda_copy_in(b, RM_QUEUE_COMPUTE, to, from, floats * sizeof(float));
     wait_for(rm_cuda_of(b));
 }
 
 void rm_cuda_download(struct rm_backend *b, float *to, const float *from, size_t floats)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    rm_cuda_copy_out(b, RM_DEVICE_STREAM_COMPUTE, to, from, floats * sizeof(float));
+    rm_cuda_copy_out(b, RM_QUEUE_COMPUTE, to, from, floats * sizeof(float));
     wait_for(c);
     if (!rm_cuda_ready(c)) /* no stale data after an error */
         memset(to, 0xff, floats * sizeof(float));

@@ -8,15 +8,17 @@
 /* rm_cuda_NAME() for these members of struct rm_device_ops: memory.cu, then stream.cu. */
 /* clang-format off */
 #define RM_DEVICE_MEMORY(X) \
-    X(alloc) X(alloc_host) X(release_host) X(register_host) X(unregister_host) X(copy_in) \
-    X(copy_out) X(copy) X(clear) X(mark_create) X(mark_destroy) X(mark) X(follow) X(passed) \
-    X(wait) X(finish) X(capture) X(captured) X(instantiate) X(launch) X(graph_destroy)
+    X(register_host) X(unregister_host) X(capture) X(captured) X(instantiate) X(launch) \
+    X(graph_destroy)
 /* clang-format on */
 #define RM_CUDA_DECLARE(name) RM_CUDA_MEMBER(rm_device_ops, name) rm_cuda_##name;
 RM_DEVICE_MEMORY(RM_CUDA_DECLARE)
 #undef RM_CUDA_DECLARE
 
-/* Of struct rm_backend_ops. */
+/* Of struct rm_backend_ops: memory.cu, stream.cu, plugin.cu. */
+#define RM_CUDA_DECLARE(name) RM_CUDA_MEMBER(rm_backend_ops, name) rm_cuda_##name;
+RM_QUEUE_OPERATIONS(RM_CUDA_DECLARE)
+#undef RM_CUDA_DECLARE
 RM_CUDA_MEMBER(rm_backend_ops, alloc) rm_cuda_alloc_floats;
 RM_CUDA_MEMBER(rm_backend_ops, release) rm_cuda_release;
 RM_CUDA_MEMBER(rm_backend_ops, upload) rm_cuda_upload;

@@ -4,6 +4,7 @@
 #include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"
+#include "learner/backend/cuda/ops.h"
 
 #define THREADS 256u
 #define TINY    1e-7 /* muon.c */
@@ -335,14 +336,13 @@ static __global__ void change_total(const double *partials, uint32_t parts, doub
     }
 }
 
-static void change(struct rm_backend *b, const float *x, const float *y, size_t n, double *partials,
-                   double out[2])
+void rm_cuda_change(struct rm_backend *b, const float *x, const float *y, size_t n, double out[2])
 {
     struct rm_cuda *c = rm_cuda_of(b);
     const unsigned parts = parts_of(n);
-    RM_RUN_SHARED(c, change_parts, parts, THREADS, RM_BLOCK_SUM_BYTES, x, y, n, partials);
-    RM_RUN_SHARED(c, change_total, 1, THREADS, RM_BLOCK_SUM_BYTES, partials, parts, out);
+    RM_RUN_SHARED(c, change_parts, parts, THREADS, RM_BLOCK_SUM_BYTES, x, y, n, c->sums);
+    RM_RUN_SHARED(c, change_total, 1, THREADS, RM_BLOCK_SUM_BYTES, c->sums, parts, out);
 }
 
 const struct rm_device_optimizer_ops rm_cuda_optimizer = {
-    .norm = norm, .step = step, .muon_begin = muon_begin, .muon_end = muon_end, .change = change};
+    .norm = norm, .step = step, .muon_begin = muon_begin, .muon_end = muon_end};

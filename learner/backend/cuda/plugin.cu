@@ -54,7 +54,7 @@ void rm_cuda_launched(struct rm_cuda *c, const char *kernel)
         c->counts.launches++;
 }
 
-static bool failed(struct rm_backend *b, struct rm_error *error)
+bool rm_cuda_failed(struct rm_backend *b, struct rm_error *error)
 {
     struct rm_cuda *own = rm_cuda_of(b);
     rm_cuda_members_look(own);
@@ -167,10 +167,11 @@ static int devices(struct rm_device_info *out, uint32_t room, uint32_t *count,
 
 /* --- the backend ----------------------------------------------------------------------------- */
 
-static void draws(struct rm_backend *b, const uint64_t *before, uint64_t times)
+uint64_t rm_cuda_draws(struct rm_backend *b, const uint64_t *before, uint64_t times)
 {
     rm_cuda_of(b)->before = before;
     rm_cuda_of(b)->times = times;
+    return before ? times : 0;
 }
 
 static const char *shortage(struct rm_backend *b)
@@ -187,7 +188,7 @@ static void destroy(struct rm_backend *b)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     rm_cuda_leave(c);
-    for (int i = 0; i < RM_DEVICE_STREAMS; i++)
+    for (int i = 0; i < RM_QUEUES; i++)
         if (c->streams[i]) {
             cudaStreamSynchronize(c->streams[i]);
             cudaStreamDestroy(c->streams[i]);
@@ -203,8 +204,6 @@ static void destroy(struct rm_backend *b)
 /* clang-format off */
 static const struct rm_device_ops device_ops = {
     RM_DEVICE_MEMORY(ROW)
-    .draws = draws,
-    .failed = failed,
     .shortage = shortage,
     .counts = counts,
     .values = &rm_cuda_values,
@@ -228,6 +227,7 @@ static struct rm_backend_ops operations_table(void)
                                .upload = rm_cuda_upload,
                                .download = rm_cuda_download};
 #define ROW(name) o.name = rm_cuda_##name;
+    RM_QUEUE_OPERATIONS(ROW)
     RM_OPERATIONS(ROW)
     RM_DEVICE_OPERATIONS(ROW)
 #undef ROW
@@ -240,8 +240,8 @@ static bool make_sums(struct rm_cuda *c)
 {
     struct rm_backend *b = &c->backend;
     c->partials = static_cast<decltype(c->partials)>(
-        rm_cuda_alloc(b, (RM_CUDA_PARTIALS + RM_CUDA_TICKETS) * sizeof *c->partials, NULL));
-    c->sums = static_cast<double *>(rm_cuda_alloc(b, RM_CUDA_SUMS * sizeof *c->sums, NULL));
+        rm_cuda_alloc_bytes(b, (RM_CUDA_PARTIALS + RM_CUDA_TICKETS) * sizeof *c->partials, NULL));
+    c->sums = static_cast<double *>(rm_cuda_alloc_bytes(b, RM_CUDA_SUMS * sizeof *c->sums, NULL));
     c->host_sums =
         static_cast<double *>(rm_cuda_alloc_host(b, RM_CUDA_SUMS * sizeof *c->host_sums, NULL));
     return c->partials && c->sums && c->host_sums;
@@ -285,6 +285,7 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
     c->backend.name = "cuda";
     c->backend.threads = 1;
     c->backend.ops = &ops;
+    c->backend.staged = true;
     c->backend.device = &device_ops;
     c->backend.self = c;
     int rc = describe(spec->index, &c->info, error);
@@ -297,12 +298,13 @@ static int create(struct rm_backend **backend, const struct rm_device_spec *spec
         bool made = RM_CUDA(c, cudaSetDevice((int)spec->index));
         if (made && cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
             cudaGetLastError(); /* an earlier user of the device has set them: waits then spin */
-        for (int i = 0; i < RM_DEVICE_STREAMS && made; i++)
+        for (int i = 0; i < RM_QUEUES && made; i++)
             made = RM_CUDA(c, cudaStreamCreateWithFlags(&c->streams[i], cudaStreamNonBlocking));
         made = made && limits(c) && rm_cuda_products_create(c) && make_sums(c);
         if (!made)
-            rc = failed(&c->backend, error) ? -EIO
-                                            : rm_fail(error, -ENOMEM, "%s", shortage(&c->backend));
+            rc = rm_cuda_failed(&c->backend, error)
+                     ? -EIO
+                     : rm_fail(error, -ENOMEM, "%s", shortage(&c->backend));
     }
     if (rc) {
         destroy(&c->backend);

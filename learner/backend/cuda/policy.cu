@@ -138,7 +138,10 @@ static void restarts(struct rm_backend *b, const uint8_t *flags, uint32_t first_
            out);
 }
 
-const struct rm_policy_ops rm_cuda_policies = {.values = rm_cuda_policy_values,
+const struct rm_policy_ops rm_cuda_policies = {.forward_rows = 8192,
+                                               .sequence_rows = UINT32_MAX,
+                                               .fills_up = true,
+                                               .values = rm_cuda_policy_values,
                                                .gae = rm_cuda_gae,
                                                .vtrace = rm_cuda_vtrace,
                                                .restarts = restarts,

@@ -242,7 +242,7 @@ bool rm_cuda_products_create(struct rm_cuda *c)
         return rm_cuda_ok(c, cudaErrorMemoryAllocation, "products");
     c->products = p;
     p->workspace_bytes = c->info.major >= 9 ? WORKSPACE_HOPPER : WORKSPACE;
-    p->workspace = rm_cuda_alloc(&c->backend, p->workspace_bytes, NULL);
+    p->workspace = rm_cuda_alloc_bytes(&c->backend, p->workspace_bytes, NULL);
     return p->workspace && RM_BLAS(c, cublasLtCreate(&p->library));
 }
 
@@ -278,7 +278,7 @@ bool rm_cuda_scratch_reserve(struct rm_cuda *c, enum rm_cuda_scratch which, size
     if (bytes <= p->scratch_bytes[which])
         return true;
     struct kept *old = static_cast<struct kept *>(calloc(1, sizeof *old));
-    void *memory = old ? rm_cuda_alloc(&c->backend, bytes, NULL) : NULL;
+    void *memory = old ? rm_cuda_alloc_bytes(&c->backend, bytes, NULL) : NULL;
     if (!memory) {
         free(old);
         return false;

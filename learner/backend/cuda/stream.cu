@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct rm_device_mark {
+struct rm_queue_mark {
     cudaEvent_t event;
     bool set;
 };
@@ -16,9 +16,9 @@ struct rm_device_graph {
     struct rm_device_graph *next; /* the next graph of the backend */
 };
 
-int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, struct rm_error *error)
+int rm_cuda_mark_create(struct rm_backend *b, struct rm_queue_mark **mark, struct rm_error *error)
 {
-    struct rm_device_mark *m = static_cast<struct rm_device_mark *>(calloc(1, sizeof *m));
+    struct rm_queue_mark *m = static_cast<struct rm_queue_mark *>(calloc(1, sizeof *m));
     *mark = NULL;
     if (!m)
         return rm_fail(error, -ENOMEM, "no memory for a mark");
@@ -26,14 +26,14 @@ int rm_cuda_mark_create(struct rm_backend *b, struct rm_device_mark **mark, stru
     if (!RM_CUDA(rm_cuda_of(b), cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming |
                                                                         cudaEventBlockingSync))) {
         free(m);
-        rm_cuda_of(b)->backend.device->failed(b, error);
+        rm_cuda_failed(b, error);
         return -EIO;
     }
     *mark = m;
     return 0;
 }
 
-void rm_cuda_mark_destroy(struct rm_backend *b, struct rm_device_mark *mark)
+void rm_cuda_mark_destroy(struct rm_backend *b, struct rm_queue_mark *mark)
 {
     if (!mark)
         return;
@@ -41,21 +41,21 @@ void rm_cuda_mark_destroy(struct rm_backend *b, struct rm_device_mark *mark)
     free(mark);
 }
 
-void rm_cuda_mark(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark)
+void rm_cuda_mark(struct rm_backend *b, enum rm_queue stream, struct rm_queue_mark *mark)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (rm_cuda_ready(c) && RM_CUDA(c, cudaEventRecord(mark->event, c->streams[stream])))
         mark->set = true;
 }
 
-void rm_cuda_follow(struct rm_backend *b, enum rm_device_stream stream, struct rm_device_mark *mark)
+void rm_cuda_follow(struct rm_backend *b, enum rm_queue stream, struct rm_queue_mark *mark)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (rm_cuda_ready(c) && mark->set)
         RM_CUDA(c, cudaStreamWaitEvent(c->streams[stream], mark->event, 0));
 }
 
-bool rm_cuda_passed(struct rm_backend *b, struct rm_device_mark *mark)
+bool rm_cuda_passed(struct rm_backend *b, struct rm_queue_mark *mark)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (!rm_cuda_ready(c) || !mark->set)
@@ -67,7 +67,7 @@ bool rm_cuda_passed(struct rm_backend *b, struct rm_device_mark *mark)
     return true;
 }
 
-void rm_cuda_wait(struct rm_backend *b, struct rm_device_mark *mark)
+void rm_cuda_wait(struct rm_backend *b, struct rm_queue_mark *mark)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     if (!rm_cuda_ready(c) || !mark->set)
@@ -79,8 +79,8 @@ void rm_cuda_wait(struct rm_backend *b, struct rm_device_mark *mark)
 void rm_cuda_finish(struct rm_backend *b)
 {
     struct rm_cuda *c = rm_cuda_of(b);
-    for (int i = 0; i < RM_DEVICE_STREAMS && rm_cuda_ready(c); i++)
-        rm_cuda_await_stream(c, (enum rm_device_stream)i);
+    for (int i = 0; i < RM_QUEUES && rm_cuda_ready(c); i++)
+        rm_cuda_await_stream(c, (enum rm_queue)i);
     c->counts.synchronizations++;
 }
 
@@ -92,7 +92,7 @@ int rm_cuda_capture(struct rm_backend *b, struct rm_error *error)
         c->capturing = true;
         return 0;
     }
-    c->backend.device->failed(b, error);
+    rm_cuda_failed(b, error);
     return -EIO;
 }
 
@@ -113,7 +113,7 @@ int rm_cuda_captured(struct rm_backend *b, struct rm_device_graph **graph, struc
         return 0;
     }
     rm_cuda_graph_destroy(b, g);
-    c->backend.device->failed(b, error);
+    rm_cuda_failed(b, error);
     return -EIO;
 }
 
@@ -123,7 +123,7 @@ int rm_cuda_instantiate(struct rm_backend *b, struct rm_device_graph *g, struct 
     if (rm_cuda_ready(c) && RM_CUDA(c, cudaGraphInstantiate(&g->exec, g->graph, 0)) &&
         RM_CUDA(c, cudaGraphUpload(g->exec, rm_cuda_stream(c))))
         return 0;
-    c->backend.device->failed(b, error);
+    rm_cuda_failed(b, error);
     return -EIO;
 }
 

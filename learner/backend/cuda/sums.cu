@@ -16,14 +16,14 @@ namespace
 
 #define SQUARES_BLOCK 256u
 
-/* partials(gridDim): sums of squares of x, or of x - y. */
-__global__ void sum_of_squares(const float *x, const float *y, size_t n, double *partials)
+/* partials(gridDim): sums of squares of x. */
+__global__ void sum_of_squares(const float *x, size_t n, double *partials)
 {
     RM_SHARED(double, shared);
     double sum = 0.0;
     RM_EACH(i, n)
     {
-        const double d = y ? (double)x[i] - (double)y[i] : (double)x[i];
+        const double d = (double)x[i];
         sum = fma(d, d, sum);
     }
     sum = rm_block_sum(sum, shared);
@@ -246,26 +246,21 @@ void rm_cuda_column_sums(struct rm_cuda *c, const float *x, size_t rows, uint32_
     run_columns(c, plain_columns{x, n}, rows, n, sums, NULL);
 }
 
-double rm_cuda_sum_squares_diff(struct rm_backend *b, const float *x, const float *y, size_t n)
+double rm_cuda_sum_squares(struct rm_backend *b, const float *x, size_t n)
 {
     struct rm_cuda *c = rm_cuda_of(b);
     const unsigned most = RM_CUDA_SUMS, wanted = rm_cuda_blocks(c, n, SQUARES_BLOCK);
     const unsigned blocks = wanted < most ? wanted : most;
     const size_t shared = RM_BLOCK_SUM_BYTES;
-    RM_RUN_SHARED(c, sum_of_squares, blocks, SQUARES_BLOCK, shared, x, y, n, c->sums);
+    RM_RUN_SHARED(c, sum_of_squares, blocks, SQUARES_BLOCK, shared, x, n, c->sums);
     if (blocks > 1)
         RM_RUN_SHARED(c, sum_of_partials, 1, SQUARES_BLOCK, shared, c->sums, blocks);
-    rm_cuda_copy_out(b, RM_DEVICE_STREAM_COMPUTE, c->host_sums, c->sums, sizeof *c->sums);
+    rm_cuda_copy_out(b, RM_QUEUE_COMPUTE, c->host_sums, c->sums, sizeof *c->sums);
     if (!rm_cuda_ready(c))
         return NAN;
     c->counts.synchronizations++;
-    rm_cuda_await_stream(c, RM_DEVICE_STREAM_COMPUTE);
+    rm_cuda_await_stream(c, RM_QUEUE_COMPUTE);
     return rm_cuda_ready(c) ? c->host_sums[0] : NAN;
-}
-
-double rm_cuda_sum_squares(struct rm_backend *b, const float *x, size_t n)
-{
-    return rm_cuda_sum_squares_diff(b, x, NULL, n);
 }
 
 void rm_cuda_layer_norm(struct rm_backend *b, const float *x, const float *gamma, const float *beta,

@@ -153,21 +153,21 @@ static float *update_with(const struct level_state *level, uint32_t threads, siz
     float *noise = normals(b, 3, rm_net_noise_count(net)), *d_out = normals(b, 4, out);
     struct rm_net_input input = {
         .x = x, .batch = batch, .tau = tau, .quantiles = q, .noise = noise};
-    *count = 2 * n + out + 4;
+    *count = 2 * n + out + 6;
     float *results = malloc(*count * sizeof *results);
     for (uint64_t step = 1; step <= 3; step++) {
         rm_net_prepare(w, params);
         memcpy(results, rm_net_forward(w, params, &input), out * sizeof *results);
         rm_net_backward(w, params, &input, d_out, grads);
-        double sums[2] = {b->ops->sum_squares(b, grads, n),
-                          b->ops->sum_squares_diff(b, params, target, n)};
+        double sums[3] = {b->ops->sum_squares(b, grads, n)};
+        b->ops->change(b, params, target, n, sums + 1);
         memcpy(results + out, sums, sizeof sums);
         struct rm_adam adam = {1e-3f, 0.9f, 0.999f, 1e-8f, step, 0};
         b->ops->adam(b, &adam, 0.5f, grads, n, params, m, v);
         b->ops->lerp(b, 0.01f, params, n, target);
     }
-    memcpy(results + out + 4, params, n * sizeof *results);
-    memcpy(results + out + 4 + n, target, n * sizeof *results);
+    memcpy(results + out + 6, params, n * sizeof *results);
+    memcpy(results + out + 6 + n, target, n * sizeof *results);
     float *owned[] = {params, grads, m, v, target, x, tau, noise, d_out};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         b->ops->release(b, owned[i]);

@@ -20,8 +20,8 @@ struct rm_findings {
     struct rm_finding list[RM_FINDINGS_MAX];
 };
 
-/* Records an error of the value (or, with `key`, of the key) at `path`. NULL: of no key; the
- * message stands alone. */
+/* Adds an error. It points to the value at `path`; with `key`, to the key's name. With `path` NULL
+ * it points to no key, and the message has no path. */
 void rm_find(struct rm_findings *findings, const char *path, bool key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

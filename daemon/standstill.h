@@ -1,11 +1,12 @@
-/* standstill: detects that no worker works although all could, or that the words of rounds
- * contradict each other. Workers wait for each other by words that a process with a foreign world
- * can write too, so such a world can make all of them wait for ever. Then the run ends with a
- * message. A worker that is silent in a turn, or in its sleep although it was woken, is the
- * supervisor's to kill: while it has time left, nothing is a standstill. Runs without a foreign
- * world are not checked.
+/* standstill: detects that all workers wait for each other for ever, so that the daemon ends the
+ * run with a message. Workers wait by words in shared memory. A process with a foreign world can
+ * write these words, so such a world can cause a standstill; other runs are not checked.
  *
- * Of the event loop's thread. */
+ * In a standstill no worker works although all could, or the words of rounds contradict each other.
+ * A worker that is silent in a turn, or that sleeps although it was woken, is not part of one: the
+ * supervisor kills that worker when its time is over.
+ *
+ * Only the event loop's thread may call these functions. */
 #ifndef RM_DAEMON_STANDSTILL_H
 #define RM_DAEMON_STANDSTILL_H
 

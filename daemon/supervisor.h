@@ -121,8 +121,8 @@ void rm_supervisor_observe(struct rm_supervisor *supervisor, uint32_t index,
 
 /* Call after the supervisor itself did not run for so long, until now: stopped, frozen, or without
  * a processor. Moves all deadlines by that time. After a quarter of limits.heartbeat_ns or more,
- * silence counts from now on, because workers may have been stopped as well. Returns whether that
- * was so. */
+ * silence counts from now on, because workers may have been stopped as well, and the function
+ * returns true. */
 bool rm_supervisor_away(struct rm_supervisor *supervisor, uint64_t away_ns, uint64_t now_ns);
 
 /* Runs timers that are due. Returns the time of the next one, 0 = none. */

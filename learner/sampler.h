@@ -13,11 +13,10 @@
  * whose rows are overwritten leaves the tree, and the draw is repeated over the whole tree. Weights
  * are (N P)^-beta over the largest of the batch.
  *
- * A TRANSITION starts in a row that is neither last nor dead and spans m <= n steps: n, or fewer
- * when the episode ends (the last row, terminated or truncated, is where it ends), when the
- * episode's last row is void (then one row before it), or when the writer died (the last row it
- * wrote). Transitions whose n steps are not all written yet cannot be drawn yet. m = 0 is not a
- * transition.
+ * A TRANSITION starts in a row that is neither last nor dead and spans m steps, 1 <= m <= n. It
+ * ends before its n-th step in three cases: the episode ends: at its last row, terminated or
+ * truncated the episode's last row is void: one row before it the writer died: at the last row that
+ * it wrote A transition cannot be drawn before all of its rows are written.
  *
  * A SEQUENCE (Kapturowski 2019, 2.3) is the transitions that start in `trace` consecutive rows of
  * an episode, with the burn-in rows before them and the stored recurrent state. A sequence never

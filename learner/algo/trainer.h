@@ -28,17 +28,17 @@ struct rm_updates;
 
 struct rm_trainer_spec {
     const struct rm_experiment *experiment; /* outlives the trainer */
-    struct rm_backend *backend;             /* outlives the trainer; if joined with others
-                                               (device_collective.h), all learn and this backend has
-                                               the results */
+    struct rm_backend *backend;             /* outlives the trainer; if it is joined with others
+                                               (device_collective.h), all of them train and this one
+                                               has the results */
     uint32_t policy;
     struct rm_net_shape shape; /* of the network: rm_plan_net_shape() */
     const char *name;          /* the policy's, for the log; outlives the trainer */
     uint64_t updates;          /* made by predecessors, whose parameters load() will set */
-    uint64_t rows; /* rows in these parameters' moments of inputs, besides those that the updates
-                      learned from */
-    bool masks;    /* batches have the legal actions */
-    const struct rm_device_sampler *draw; /* the device draws with it; outlives the trainer; NULL:
+    uint64_t
+        rows;   /* rows that these parameters' input moments include and no update learned from */
+    bool masks; /* batches have the legal actions */
+    const struct rm_device_sampler *draw; /* the device's sampler, which outlives the trainer; NULL:
                                              the host draws */
     /* One agent on several devices (parallel.h): each batch is cut into `replicas` parts, and this
      * trainer learns from part number `replica`. replicas 0: it learns from whole batches. */
@@ -73,7 +73,7 @@ struct rm_trainer_result {
 #define RM_TRAINER_DEPTH 3
 struct rm_trainer_report {
     uint64_t made, skipped;
-    uint64_t skipped_in_row;          /* at its end */
+    uint64_t skipped_in_row;          /* consecutive skipped updates up to its last one */
     uint64_t through;                 /* number of its last update */
     struct rm_trainer_result mean;    /* if made > 0; else zeros */
     double last_loss, last_grad_norm; /* of its last update */

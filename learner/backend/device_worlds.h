@@ -27,7 +27,7 @@ enum rm_device_world_kind { RM_DEVICE_GOODHART = 0, RM_DEVICE_CARTPOLE, RM_DEVIC
 /* The progress of acting, in device memory, and the results of a rollout after end(). */
 struct rm_device_stage {
     uint64_t step;     /* vector steps made */
-    uint64_t rollout;  /* rollouts made: keys the orders of the current one */
+    uint64_t rollout;  /* rollouts made; part of the key of the current rollout's orders */
     uint32_t row;      /* current row of the rollout */
     uint32_t samples;  /* of the rollout */
     uint32_t answers;  /* actions of the rollout, without those in the last rows of episodes */
@@ -73,9 +73,9 @@ struct rm_device_draw {
     uint32_t outputs, unused;
 };
 
-/* The orders of a rollout's passes. On a device a pass's order is a permutation of its samples by a
- * network of Feistel's (Luby and Rackoff 1988; as shuffles on GPUs: Mitchell et al. 2021), a pure
- * function of (seed, policy, device, pass) and of their number. */
+/* The order of samples in each pass over a rollout: a permutation by a Feistel network (Luby and
+ * Rackoff 1988; for shuffles on GPUs: Mitchell et al. 2021). It depends only on seed, policy,
+ * device, pass and the number of samples. */
 struct rm_device_orders {
     uint64_t seed;
     uint32_t policy, epochs;

@@ -1,4 +1,4 @@
-/* graph: edges between the rows of a sample, and what runs over them, for both backends.
+/* graph: the edges between a sample's rows, and functions over them, for both backends.
  *
  * Edges are compressed sparse rows, as floats in the sample's row of the network's input: first
  * nodes + 1 numbers that say where each node's edges begin, then the source node of each edge. An
@@ -6,8 +6,8 @@
  * functions read outside of the sample.
  *
  * Functions work on a range of columns of one node, or of one sample if gradients of several nodes
- * are added up. The CPU passes all columns, a device one column for each thread. Sums have one
- * order. */
+ * are added up. The CPU passes all columns, a device one column for each thread. Sums are added
+ * up in a fixed order. */
 #ifndef RM_LEARNER_BACKEND_GRAPH_H
 #define RM_LEARNER_BACKEND_GRAPH_H
 
@@ -84,6 +84,7 @@ RM_BOTH uint32_t rm_graph_source(const struct rm_graph_edges *e, uint32_t edge)
     return rm_graph_number(e->from[edge]);
 }
 
+/* 1 / the number of a node's edges that count; 0 without edges. */
 RM_BOTH float rm_graph_share(const struct rm_graph_sample *s, const struct rm_graph_edges *e)
 {
     uint32_t degree = 0;
@@ -108,7 +109,7 @@ RM_BOTH void rm_graph_pick(const struct rm_graph *g, const struct rm_graph_sampl
         y[(size_t)s->index * n + i] = own < s->nodes ? x[((size_t)s->first + own) * n + i] : 0.0f;
 }
 
-/* The gradient, for one node. */
+/* The gradient of rm_graph_pick(), for one node. */
 RM_BOTH void rm_graph_pick_back(const struct rm_graph *g, const struct rm_graph_sample *s,
                                 uint32_t node, const float *dy, uint32_t n, uint32_t from,
                                 uint32_t to, float *dx)
@@ -147,7 +148,7 @@ RM_BOTH void rm_graph_mean(const struct rm_graph *g, const struct rm_graph_sampl
         mean[i] *= share;
 }
 
-/* The gradient, for all nodes of a sample. */
+/* The gradient of rm_graph_mean(), for all nodes of a sample. */
 RM_BOTH void rm_graph_mean_back(const struct rm_graph *g, const struct rm_graph_sample *s,
                                 const float *dy, uint32_t n, uint32_t from, uint32_t to, float *dx)
 {

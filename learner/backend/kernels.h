@@ -41,11 +41,10 @@ struct rm_attention_head {
     const struct rm_dropout *dropout;
     float *o; /* (rows, width), `o_stride` apart */
     uint32_t o_stride;
-    float *
-        log_sum; /* (rows) `log_stride` apart: logarithms of the sums of exp of the scaled scores */
+    float *log_sum; /* (rows), `log_stride` apart: ln of the sum of exp(scaled score) */
     uint32_t log_stride;
-    /* For the backward pass: gradients, in the layout of their tensors. */
-    const float *made; /* o */
+    /* For the backward pass. Gradients have the layout of their tensors. */
+    const float *made; /* o, as the forward pass wrote it */
     const float *d_o;
     float *d_q, *d_k, *d_v;
 };
@@ -53,7 +52,7 @@ struct rm_attention_head {
 struct rm_kernels {
     const char *isa; /* "x86-64-v3" */
 
-    /* product.h: one panel, m at most product_panel; k at once */
+    /* product.h: one panel of at most product_panel columns, for all of its k */
     void (*product)(const struct rm_product *p);
     /* n = 1, m = product_columns, all of k; `step` floats from one panel of A to the next */
     void (*product_alone)(const struct rm_product *p, size_t step);
@@ -96,7 +95,8 @@ struct rm_kernels {
                              uint32_t q, uint32_t n, float *dx, float *dphi);
     void (*noisy_weights)(const float *mu, const float *sigma, const float *eps, size_t n,
                           float *w);
-    /* y = x times what dropout keeps of numbers [at, at + n) of a part (dropout.h) */
+    /* y = x times dropout's factors, 0 or `scale`, of elements [at, at + n) of a part (dropout.h)
+     */
     void (*dropout)(uint32_t part_key, uint32_t at, uint32_t below, float scale, const float *x,
                     size_t n, float *y);
     void (*multiply)(const float *x, const float *y, size_t n, float *z);

@@ -3,8 +3,8 @@
  * their log-probabilities and entropies add up.
  *
  * The logit of an illegal action becomes a large negative number before the softmax (Huang and
- * Ontanon 2020), so the action has probability 0 and no gradient. Without a legal action all
- * actions are equally likely; the result is not used then.
+ * Ontanon 2020), so the action has probability 0 and no gradient. If no action is legal, all
+ * actions are equally likely; no caller uses such a row.
  *
  * Pure functions, callable from any thread. A row's result does not depend on the rows around it,
  * and actor and learner get the same bits from the same logits. */

@@ -60,29 +60,31 @@ uint32_t rm_features_words(const struct rm_env_agent *agent, uint32_t codes);
 /* Does an entry have the same bytes as the words of its frame, so that it needs no decoding? */
 bool rm_features_in_place(const struct rm_env_agent *agent, uint32_t codes);
 
-/* obs (rm_features_bytes), aligned for its element types, to out (rm_features_words). Floats:
- * integers become floats of the same value; code k of element e becomes out[channel * elements + e]
- * = codebook[k * channels + channel]; a code outside the codebook counts as code 0. Codes: the
- * number of each element, unchanged. */
+/* Decodes one entry: obs (rm_features_bytes), aligned for its element types, to out
+ * (rm_features_words). To floats: an integer becomes the float of the same value; code k of element
+ * e becomes out[channel * elements + e] = codebook[k * channels + channel]; a code outside the
+ * codebook counts as code 0. To codes: the number of each element, unchanged. */
 void rm_features_take(const struct rm_env_agent *agent, uint32_t codes, const uint8_t *obs,
                       void *out);
 
-/* frames[stack] oldest first, NULL = a frame of zeros, to out (stack * rm_features_words). */
+/* Decodes a stack: frames[stack], oldest first, to out (stack * rm_features_words). A frame NULL is
+ * zeros. */
 void rm_features_take_stack(const struct rm_env_agent *agent, uint32_t codes,
                             const uint8_t *const *frames, uint32_t stack, void *out);
 
 /* --- in histories (learner/net/history.h) ------------------------------------------------------
  */
 
-/* An observation as one whole number: its elements, less their lower bound, are the digits, the
- * first the highest. rm_features_codes(): how many there are, at most 2^24; 0: the elements are no
- * whole numbers within bounds. rm_features_code(): UINT32_MAX for one that breaks its bounds.
- * `floats`: as rm_features_take() makes them without codes. */
+/* Each possible observation has a number, its code: the elements, minus their lower bound, are its
+ * digits, and the first element is the highest digit. rm_features_codes(): the number of codes, at
+ * most 2^24; 0: there are more, or elements are not whole numbers within bounds.
+ * rm_features_code(): the code of an observation that rm_features_take() has decoded to floats;
+ * UINT32_MAX: an element is outside its bounds. */
 uint32_t rm_features_codes(const struct rm_env_agent *agent);
 uint32_t rm_features_code(const struct rm_env_agent *agent, const float *floats);
 
-/* A step of discrete actions as floats: the observation, the action as one 1 among 0s, the reward
- * and the next observation. */
+/* Writes a step with a discrete action as rm_features_step_count() floats: the observation, the
+ * action (one-hot), the reward, the next observation. */
 uint32_t rm_features_step_count(const struct rm_env_agent *agent);
 void rm_features_step(const struct rm_env_agent *agent, const uint8_t *obs, uint32_t action,
                       float reward, const uint8_t *next_obs, float *out);

@@ -104,13 +104,12 @@ struct rm_net_input {
     uint32_t quantiles; /* 0 when the net uses none */
     const float
         *noise; /* (noise_count) standard normals, one draw for the whole batch; NULL: off */
-    /* Dropout's draws: those of rm_dropout_of(dropout_seed, RM_STREAM_DROPOUT, a, dropout_update)
-     * with a the layer's index (among the value's own layers RM_LAYERS_MAX more, among those of
-     * inputs twice that), element row * features + i of what the layer takes. Off when `update` is
-     * 0 and in workspaces for acting. */
+    /* Dropout is off if `dropout_update` is 0, and in workspaces for acting. The draws of a layer
+     * are rm_dropout_of(dropout_seed, RM_STREAM_DROPOUT, a, dropout_update), where `a` is the
+     * layer's index, plus RM_LAYERS_MAX in the value's own list, plus 2 RM_LAYERS_MAX in a list of
+     * an input. Feature i of a row uses draw row * features + i. */
     uint64_t dropout_seed, dropout_update;
-    uint32_t rows_before; /* for dropout alone: rows of the batch that another device has before
-                             these */
+    uint32_t rows_before; /* for dropout: rows of the batch before these, on other devices */
     /* For values of real actions (rm_net_shape.acts): `action` has the actions, (batch, acts). A
      * backward pass writes their gradient to `d_action`, unless that is NULL. `action_only`: the
      * pass does not compute gradients of products' weights. */
@@ -125,8 +124,8 @@ struct rm_net_input {
     const float *state;     /* (lanes, state_count) before the first step; NULL: zeros */
     float *next_state;      /* (lanes, state_count) after the last step; may be NULL */
     const uint8_t *restart; /* (steps, lanes) non-zero: the state is zero before this step */
-    /* Networks over histories: row b follows what `cache` (cache.h) has of lane cache_lane + b, and
-     * its context is added to that. NULL: rows are whole histories. */
+    /* Networks over histories. Row b continues the context that `cache` (cache.h) keeps of lane
+     * cache_lane + b, and adds its own context. NULL: rows are whole histories. */
     struct rm_net_cache *cache;
     uint32_t cache_lane;
 };
@@ -147,8 +146,8 @@ struct rm_net_loss {
 const float *rm_net_forward(struct rm_net_workspace *workspace, const float *params,
                             const struct rm_net_input *input);
 
-/* The same if only the result is needed: rm_net_backward() must not follow. Also in workspaces for
- * training it may process the rows in tiles, with the packed weights of rm_net_learn(). */
+/* As rm_net_forward(), but rm_net_backward() must not follow. So a workspace for training, too, may
+ * process the rows in tiles, with the packed weights of rm_net_learn(). */
 const float *rm_net_infer(struct rm_net_workspace *workspace, const float *params,
                           const struct rm_net_input *input);
 
@@ -167,7 +166,7 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
 
 /* For debug.check_finite. rm_net_watch() sets whether rm_net_learn() checks inputs and results
  * while they are in the cache. rm_net_learned_finite() returns whether all of them were finite in
- * the last rm_net_learn(); false if no check was made since the previous question. */
+ * the last rm_net_learn(); false if no check was made since the previous call. */
 void rm_net_watch(struct rm_net_workspace *workspace, bool watch);
 bool rm_net_learned_finite(struct rm_net_workspace *workspace);
 

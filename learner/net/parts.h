@@ -12,8 +12,8 @@
  *     rm_compile_step() once or more and takes parameters by rm_compile_product() or
  *     rm_compile_tensor();
  *   - `const struct rm_step_ops rm_NAME_step`, whose functions are described below.
- * product.c implements products with weights: packing, noise, gradients, initial values, flops,
- * memory. A step declares its products and calls rm_net_product_forward() and
+ * step_product.c implements products with weights: packing, noise, gradients, initial values,
+ * flops, memory. A step declares its products and calls rm_net_product_forward() and
  * rm_net_product_backward(). */
 #ifndef RM_LEARNER_NET_PARTS_H
 #define RM_LEARNER_NET_PARTS_H
@@ -76,10 +76,11 @@ enum rm_step_kind { RM_STEPS(RM_STEP_KIND) RM_STEP_COUNT };
  * padding have rows (see spans.c), one after another. */
 struct rm_row_form {
     uint32_t features;
-    uint32_t tokens;  /* 1: a plain vector or an image */
-    uint32_t padded;  /* 0: every token has a row; n: tokens that are padding by rm_net.sets[n - 1]
-                         have none */
-    uint32_t queries; /* so many last rows of a state are queries (history.h); 0: not a history */
+    uint32_t tokens; /* 1: a plain vector or an image */
+    uint32_t padded; /* 0: every token has a row; n: tokens that are padding by rm_net.sets[n - 1]
+                        have none */
+    uint32_t
+        queries; /* number of a state's last rows that are queries (history.h); 0: no history */
     uint32_t channels, height, width; /* features = their product; 0: not an image */
     bool per_quantile;
 };
@@ -245,8 +246,8 @@ struct rm_net_workspace {
     enum rm_net_use use;
     bool training;
     bool watched;    /* rm_net_watch(): rm_net_learn() checks that results are finite */
-    bool looked;     /* since the last question rm_net_learn() has checked */
-    bool odd;        /* since the last question it has found a number that is not finite */
+    bool looked;     /* rm_net_learn() has checked results since they were last asked for */
+    bool odd;        /* it has found a number that is not finite since then */
     uint32_t result; /* the step whose result is returned */
     bool needed[RM_STEPS_MAX];
     struct rm_step_buffers steps[RM_STEPS_MAX];
@@ -393,7 +394,7 @@ void rm_compact_choose(struct rm_net_workspace *w);
 /* steps/conv2d.c: the convolution of step s for rows that are not compact. */
 struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
 
-/* cache.c: what is kept of the contexts of lanes. */
+/* cache.c: the rows of lanes' contexts that attention reads again in later passes. */
 struct rm_net_cache {
     const struct rm_net *net;
     uint32_t lanes;
@@ -402,9 +403,9 @@ struct rm_net_cache {
     float *keys[RM_STEPS_MAX];   /* of each attention: (lanes, rows * units), see attention.h */
     float *values[RM_STEPS_MAX]; /* alike */
 };
-/* Rows that the lane of state `i` of the pass has already; 0 without a cache. */
+/* Number of rows that the cache has of the lane of state `i` of the pass; 0 without a cache. */
 uint32_t rm_cache_had(const struct rm_pass *p, uint32_t i);
-/* The context rows of the pass are kept from now on. */
+/* Keeps the context rows of the pass. */
 void rm_cache_keep(struct rm_net_workspace *w, const struct rm_net_input *input);
 
 /* look.c: whether the input and all results of the last forward pass are finite. */
@@ -452,7 +453,7 @@ void rm_spans_find(struct rm_net_workspace *w, uint32_t batch);
 uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,
                         uint32_t most);
 
-/* product.c */
+/* step_product.c */
 bool rm_net_product_buffers(struct rm_net_workspace *w, const struct rm_net_product *m, size_t rows,
                             struct rm_net_product_buffers *b);
 void rm_net_product_ready(const struct rm_pass *p, const struct rm_net_product *m,

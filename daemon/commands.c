@@ -175,7 +175,8 @@ COMMAND(evaluate)
 COMMAND(policies)
 {
     UNUSED_HERE();
-    if (rm_daemon_write_policies(user, rm_connection_number(client), error) < 0)
+    if (rm_policies_write(&((struct rm_daemon *)user)->policies, rm_connection_number(client),
+                          error) < 0)
         return RM_REFUSED_NOT_NOW;
     rm_connection_defer(client);
     return RM_REFUSED_NOT;

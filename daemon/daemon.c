@@ -479,6 +479,11 @@ static void connect_parts(struct rm_daemon *daemon)
                                               .ops = &rm_daemon_settings_ops,
                                               .user = daemon};
     rm_settings_init(&daemon->settings, &settings);
+    daemon->policies = (struct rm_policies){.loop = &daemon->loop,
+                                            .session = &daemon->session,
+                                            .directory = &daemon->directory,
+                                            .answer = rm_daemon_answer,
+                                            .user = daemon};
     daemon->progress.session = daemon->printer.session = &daemon->session;
     daemon->printer.log = daemon->unwritten.log = &daemon->log;
     daemon->printer.loop = &daemon->loop;

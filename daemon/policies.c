@@ -1,6 +1,4 @@
-/* Writes the current policies as files, for `ringctl watch` and other clients. A thread reads them
- * from shared memory and writes them below the run directory, one request at a time. */
-#include "daemon/running.h"
+#include "daemon/policies.h"
 
 #include "actor/worlds/described.h"
 #include "learner/net/policy_file.h"
@@ -11,7 +9,7 @@
 
 struct rm_policies_job {
     uv_work_t work;
-    struct rm_daemon *daemon;
+    struct rm_policies *policies;
     struct rm_experiment experiment; /* at the time of the request */
     char directory[RM_SESSION_PATH_MAX];
     uint64_t client;
@@ -22,7 +20,7 @@ struct rm_policies_job {
 
 static int write_one(struct rm_policies_job *job, uint32_t p, const struct rm_env_spec *spec)
 {
-    const struct rm_session *s = &job->daemon->session;
+    const struct rm_session *s = job->policies->session;
     const struct rm_policy_plan *plan = &s->plan.policy[p];
     struct rm_weights_stamp stamp;
     struct rm_net *net;
@@ -61,7 +59,7 @@ static void write_all(uv_work_t *work)
     job->rc = rm_world_spec_open(&world, &job->experiment.world, job->experiment.seed, &job->error);
     if (job->rc < 0)
         return;
-    for (uint32_t p = 0; job->rc == 0 && p < job->daemon->session.plan.policies; p++)
+    for (uint32_t p = 0; job->rc == 0 && p < job->policies->session->plan.policies; p++)
         job->rc = write_one(job, p, world.spec);
     rm_world_spec_close(&world);
 }
@@ -69,40 +67,41 @@ static void write_all(uv_work_t *work)
 static void written(uv_work_t *work, int status)
 {
     struct rm_policies_job *job = work->data;
-    struct rm_daemon *daemon = job->daemon;
+    struct rm_policies *policies = job->policies;
+    const struct rm_plan *plan = &policies->session->plan;
     json_t *versions = json_object(), *reply = NULL;
-    for (uint32_t p = 0; p < daemon->session.plan.policies; p++)
-        json_object_set_new(versions, daemon->session.plan.policy[p].name,
+    for (uint32_t p = 0; p < plan->policies; p++)
+        json_object_set_new(versions, plan->policy[p].name,
                             json_integer((json_int_t)job->version[p]));
     if (status < 0)
         job->rc = rm_fail(&job->error, status, "policies: %s", uv_strerror(status));
     if (job->rc == 0)
         reply = json_pack("{s:s,s:O}", "directory", job->directory, "versions", versions);
     json_decref(versions);
-    daemon->policies_job = NULL;
-    rm_daemon_answer(daemon, job->client, job->rc == 0 ? RM_REFUSED_NOT : RM_REFUSED_NOT_NOW, reply,
-                     &job->error);
+    policies->job = NULL;
+    policies->answer(policies->user, job->client,
+                     job->rc == 0 ? RM_REFUSED_NOT : RM_REFUSED_NOT_NOW, reply, &job->error);
     free(job);
 }
 
-int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error)
+int rm_policies_write(struct rm_policies *policies, uint64_t client, struct rm_error *error)
 {
-    if (daemon->policies_job)
+    if (policies->job)
         return rm_fail(error, -EAGAIN, "policies: are being written; ask again");
     struct rm_policies_job *job = calloc(1, sizeof *job);
     if (!job)
         return rm_fail(error, -ENOMEM, "policies: no memory");
     job->work.data = job;
-    job->daemon = daemon;
-    job->experiment = daemon->session.experiment;
+    job->policies = policies;
+    job->experiment = policies->session->experiment;
     job->client = client;
     snprintf(job->directory, sizeof job->directory, "%.*s/policies/newest",
-             RM_SESSION_DIRECTORY_MAX, daemon->directory.path);
-    const int rc = uv_queue_work(&daemon->loop, &job->work, write_all, written);
+             RM_SESSION_DIRECTORY_MAX, policies->directory->path);
+    const int rc = uv_queue_work(policies->loop, &job->work, write_all, written);
     if (rc < 0) {
         free(job);
         return rm_fail(error, rc, "policies: %s", uv_strerror(rc));
     }
-    daemon->policies_job = job;
+    policies->job = job;
     return 0;
 }

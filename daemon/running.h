@@ -17,6 +17,7 @@
 #include "daemon/metrics.h"
 #include "daemon/notify.h"
 #include "daemon/place.h"
+#include "daemon/policies.h"
 #include "daemon/printed.h"
 #include "daemon/progress.h"
 #include "daemon/quarantine.h"
@@ -71,7 +72,7 @@ struct rm_daemon {
     struct rm_adoption adoption; /* the session of a killed daemon */
     struct rm_console console;
     struct rm_control *control;
-    struct rm_policies_job *policies_job; /* being written for a client, or NULL */
+    struct rm_policies policies;
     struct rm_sweeper sweeper;
     struct rm_groups groups;
     struct rm_inspector inspector;
@@ -147,12 +148,6 @@ json_t *rm_daemon_figures(const struct rm_daemon *daemon, uint32_t agent, bool e
 json_t *rm_daemon_metrics(struct rm_daemon *daemon, bool describe);
 /* Where these numbers are in the memory of the board. */
 json_t *rm_daemon_counters(const struct rm_daemon *daemon);
-
-/* --- policies.c ------------------------------------------------------------------------------ */
-
-/* The latest weights as files in policies/newest/; the client is answered later. -EAGAIN: others
- * are being written. */
-int rm_daemon_write_policies(struct rm_daemon *daemon, uint64_t client, struct rm_error *error);
 
 /* --- commands.c ------------------------------------------------------------------------------ */
 

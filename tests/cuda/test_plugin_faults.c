@@ -458,6 +458,35 @@ static void biases_may_stand_anywhere(void **state)
     rm_backend_destroy(b);
 }
 
+/* So may their gradients, which the library's epilogue sums with products of 16 bits. */
+static void gradients_of_biases_may_stand_anywhere(void **state)
+{
+    struct rm_backend *b = open_for(RM_COMPUTE_BF16);
+    float dy[ROWS * OUT], db[OUT];
+    (void)state;
+    for (size_t i = 0; i < ROWS * OUT; i++)
+        dy[i] = (float)(i % 7) - 3;
+    float *x = b->ops->alloc(b, ROWS * IN), *on = b->ops->alloc(b, ROWS * OUT);
+    float *dw = b->ops->alloc(b, OUT * IN), *sums = b->ops->alloc(b, OUT + 4);
+    assert_true(x && on && dw && sums);
+    b->ops->upload(b, on, dy, ROWS * OUT);
+    for (size_t off = 0; off < 5; off++) {
+        b->ops->linear_dw(b, on, x, ROWS, IN, OUT, dw, sums + off);
+        b->ops->download(b, db, sums + off, OUT);
+        rm_test_device_fine(b);
+        for (size_t o = 0; o < OUT; o++) {
+            float sum = 0;
+            for (size_t r = 0; r < ROWS; r++)
+                sum += dy[r * OUT + o];
+            assert_true(db[o] == sum);
+        }
+    }
+    float *all[] = {x, on, dw, sums};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        b->ops->release(b, all[i]);
+    rm_backend_destroy(b);
+}
+
 /* More rows than a grid has tiles for. */
 static void rows_may_be_very_many(void **state)
 {
@@ -597,6 +626,7 @@ int main(void)
         cmocka_unit_test_setup(devices_that_cannot_be_had_are_said, setup),
         cmocka_unit_test_setup(what_the_library_refuses_is_done_otherwise, setup),
         cmocka_unit_test_setup(biases_may_stand_anywhere, setup),
+        cmocka_unit_test_setup(gradients_of_biases_may_stand_anywhere, setup),
         cmocka_unit_test_setup(rows_may_be_very_many, setup),
         cmocka_unit_test_setup(scratch_that_is_not_there_is_said, setup),
         cmocka_unit_test_setup(memory_is_clear_when_it_is_there, setup),

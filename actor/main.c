@@ -39,7 +39,7 @@ static const char usage[] =
     "usage: ringmaster-actor --actor I [--run-directory DIR] [--resume DIR] [--parent PID]\n"
     "       ringmaster-actor --evaluator [--run-directory DIR] [--parent PID]\n"
     "       ringmaster-actor --probe [--group FILE] | --describe LIBRARY | --check STEPS\n"
-    "       ringmaster-actor --play EPISODES [--picture | --tally | --rank] --policy FILE...\n"
+    "       ringmaster-actor --play EPISODES [--picture | --tally | --rows | --rank] --policy FILE...\n"
     "\n"
     "Steps worlds for the learners of a run, or evaluates their policies. Started by ringmasterd,\n"
     "which passes the shared memory of the run as open descriptors.\n"
@@ -55,6 +55,7 @@ static const char usage[] =
     "                 play the world of the configuration and write frames to descriptor 3\n"
     "  --picture      frames are pictures, not text\n"
     "  --tally        write only the results of the episodes\n"
+    "  --rows         the same, and before that all rows of the episodes\n"
     "  --rank         play candidates of EPISODES queries (0: all), and write only their ranks\n"
     "  --policy FILE  a policy to play with; as many as there are\n"
     "  --group FILE   enter the control group whose members FILE lists, first\n"
@@ -93,6 +94,7 @@ static int parse(int argc, char **argv, struct options *options)
         {"play", required_argument, NULL, 'y'},
         {"picture", no_argument, NULL, 'i'},
         {"tally", no_argument, NULL, 'm'},
+        {"rows", no_argument, NULL, 'w'},
         {"rank", no_argument, NULL, 'k'},
         {"policy", required_argument, NULL, 'f'},
         {"run-directory", required_argument, NULL, 'd'},
@@ -133,9 +135,10 @@ static int parse(int argc, char **argv, struct options *options)
                          : &options->group) = optarg;
             continue;
         }
-        if (c == 'i' || c == 'm' || c == 'k') {
+        if (c == 'i' || c == 'm' || c == 'w' || c == 'k') {
             options->purpose = c == 'i'   ? RM_PLAYER_PICTURE
                                : c == 'm' ? RM_PLAYER_TALLY
+                               : c == 'w' ? RM_PLAYER_ROWS_TOO
                                           : RM_PLAYER_RANK;
             continue;
         }

@@ -42,6 +42,7 @@ struct player {
     uint64_t steps;
     uint32_t worlds;
     struct rm_tallies tallies;
+    uint64_t sent[RM_BOARD_POLICIES]; /* rows of each ring */
     struct ranks {
         struct rm_ranking ranking;
         uint32_t corruptions;
@@ -299,7 +300,7 @@ static json_t *ranking_json(const struct ranks *r)
 
 static bool tallies(const struct player *p)
 {
-    return p->options->purpose == RM_PLAYER_TALLY;
+    return p->options->purpose == RM_PLAYER_TALLY || p->options->purpose == RM_PLAYER_ROWS_TOO;
 }
 
 static bool ranks(const struct player *p)
@@ -315,15 +316,20 @@ static struct rm_episode_sink sink_of(struct player *p)
                     : (struct rm_episode_sink){p, agent_finished, world_finished};
 }
 
+uint32_t rm_player_worlds(const struct rm_experiment *experiment, uint32_t episodes)
+{
+    const uint32_t wanted = experiment->evaluation.worlds;
+    return wanted < episodes ? wanted : episodes;
+}
+
 /* What is needed for a result. */
 static int prepare(struct player *p, struct rm_error *error)
 {
-    const uint32_t wanted = p->experiment->evaluation.worlds;
     p->worlds = 1;
     if (tallies(p))
-        p->worlds = wanted < p->options->episodes ? wanted : p->options->episodes;
+        p->worlds = rm_player_worlds(p->experiment, p->options->episodes);
     else if (ranks(p))
-        p->worlds = wanted;
+        p->worlds = p->experiment->evaluation.worlds;
     int rc = rm_tallies_create(&p->tallies, &p->plan, p->worlds, error);
     if (rc == 0)
         rm_tallies_begin(&p->tallies, p->options->episodes);
@@ -395,11 +401,46 @@ static int put_result(struct player *p, struct rm_error *error)
     return rc == 0 ? put_frame(p, RM_PLAYER_RESULT, error) : rc;
 }
 
+/* A row in parts that fit into frames. */
+static int put_row(struct player *p, uint32_t policy, const uint8_t *row, size_t bytes,
+                   struct rm_error *error)
+{
+    int rc = 0;
+    for (size_t at = 0, n; rc == 0 && at < bytes; at += n) {
+        n = bytes - at < RM_PLAYER_TEXT_MAX ? bytes - at : RM_PLAYER_TEXT_MAX;
+        memcpy(p->text, row + at, n);
+        p->head = (struct rm_player_head){.episode = policy, .text_bytes = (uint32_t)n};
+        rc = put_frame(p, RM_PLAYER_ROWS, error);
+    }
+    return rc;
+}
+
+static int put_rows(struct player *p, struct rm_error *error)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < p->plan.policies; i++) {
+        const struct rm_ring *ring = &p->ring[i];
+        const struct rm_stepping_policy *of = &p->stepping.policies[i];
+        for (; rc == 0 && p->sent[i] + of->reserved < of->next; p->sent[i]++)
+            rc = put_row(p, i, ring->data + (p->sent[i] & ring->mask) * ring->row_bytes,
+                         ring->row_bytes, error);
+    }
+    return rc;
+}
+
+static int step(struct player *p, struct rm_error *error)
+{
+    const int rc = rm_stepping_step(&p->stepping, error);
+    return rc == 0 && p->options->purpose == RM_PLAYER_ROWS_TOO ? put_rows(p, error) : rc;
+}
+
 static int play_for_result(struct player *p, struct rm_error *error)
 {
     int rc = 0;
     while (rc == 0 && (tallies(p) ? p->tallies.missing > 0 : !p->rank.over))
-        rc = rm_stepping_step(&p->stepping, error);
+        rc = step(p, error);
+    if (rc == 0 && p->options->purpose == RM_PLAYER_ROWS_TOO)
+        rc = step(p, error); /* completes the rows in which the last episodes ended */
     if (rc == 0 && p->rank.error.text[0])
         rc = rm_fail(error, -EPROTO, "%s", p->rank.error.text);
     return rc == 0 ? put_result(p, error) : rc;

@@ -16,6 +16,8 @@ enum rm_player_kind {
     RM_PLAYER_END,       /* the end of an episode, with its steps and score */
     RM_PLAYER_REFUSED,   /* text: why the game ended or did not begin */
     RM_PLAYER_RESULT,    /* text: the results of all episodes as JSON */
+    RM_PLAYER_ROWS, /* text: a part of a row of policy `episode`'s ring (rm_stepping_own_rings()).
+                     * Rows and their parts come in order */
 };
 
 /* A frame on the pipe is this head, then text_bytes, then width * height * 3 bytes. */
@@ -31,6 +33,7 @@ enum rm_player_purpose {
     RM_PLAYER_SHOW = 0, /* frames of every state, as text */
     RM_PLAYER_PICTURE,  /* as pictures */
     RM_PLAYER_TALLY,    /* only a result: rm_tallies_json() */
+    RM_PLAYER_ROWS_TOO, /* the same, after the rows of all worlds' vector steps */
     RM_PLAYER_RANK,     /* only a result: ranks of true queries among corrupted ones */
 };
 
@@ -41,6 +44,9 @@ struct rm_player_options {
     uint32_t file_count;
     int fd;
 };
+
+/* Worlds that are played at a time for `episodes` tallied episodes. */
+uint32_t rm_player_worlds(const struct rm_experiment *experiment, uint32_t episodes);
 
 /* Plays in the world of evaluations and chooses actions as evaluations do. To tally, it also uses
  * the seed and the number of worlds of evaluations. Ranking needs a world with an option `ranking`,

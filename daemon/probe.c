@@ -337,6 +337,7 @@ int rm_probe_play(struct rm_probe_player *player, const struct rm_experiment *ex
 {
     static const char *const purposes[] = {[RM_PLAYER_PICTURE] = "--picture",
                                            [RM_PLAYER_TALLY] = "--tally",
+                                           [RM_PLAYER_ROWS_TOO] = "--rows",
                                            [RM_PLAYER_RANK] = "--rank"};
     struct rm_session *session;
     char number[16];

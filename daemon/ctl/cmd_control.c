@@ -276,6 +276,10 @@ int rm_ctl_evaluate(const struct rm_ctl_arguments *given)
     if (rm_ctl_value(given, "set"))
         return rm_ctl_complain(RM_CTL_USAGE, "--set: is for an experiment's FILE, with --policy; "
                                              "a running one evaluates as it is configured");
+    if (rm_ctl_value(given, "record"))
+        return rm_ctl_complain(RM_CTL_USAGE,
+                               "--record: is for an experiment's FILE, with --policy; "
+                               "a run's own evaluations are not recorded");
     if (given->argument[0] && strchr(given->argument[0], '/'))
         return rm_ctl_complain(RM_CTL_USAGE,
                                "evaluate \"%s\": an experiment's FILE needs --policy PATH; without "

@@ -12,6 +12,7 @@
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/film.h"
 #include "daemon/ctl/find.h"
+#include "daemon/ctl/rows.h"
 #include "daemon/format.h"
 #include "daemon/probe.h"
 #include "daemon/table.h"
@@ -97,6 +98,8 @@ static int take_frame(struct show *s, int fd, struct rm_error *error)
         read_up_to(fd, s->rgb, bytes) < bytes)
         return rm_fail(error, -EPROTO, "a frame that is cut short");
     s->text[h->text_bytes] = '\0';
+    if (h->kind == RM_PLAYER_ROWS)
+        return 1;
     rm_utf8_repair(s->text);
     if (h->kind == RM_PLAYER_REFUSED)
         return rm_fail(error, -EINVAL, "%s", s->text);
@@ -364,16 +367,27 @@ int rm_ctl_watch(const struct rm_ctl_arguments *given)
 
 /* --- numbers --------------------------------------------------------------------------------- */
 
-/* The results of all episodes; the caller frees them. */
+/* The frame behind all rows, which are recorded. */
+static int take_rows(struct show *s, int fd, struct rm_rows *rows, struct rm_error *error)
+{
+    int rc;
+    while ((rc = take_frame(s, fd, error)) == 1 && s->head.kind == RM_PLAYER_ROWS)
+        if ((rc = rm_rows_add(rows, s->head.episode, s->text, s->head.text_bytes, error)) < 0)
+            return rc;
+    return rc;
+}
+
+/* The results of all episodes; the caller frees them. `rows`: records them; NULL: not. */
 static int take_result(struct show *s, const struct rm_experiment *experiment, uint32_t episodes,
-                       enum rm_player_purpose purpose, const struct files *files, json_t **result)
+                       enum rm_player_purpose purpose, const struct files *files,
+                       struct rm_rows *rows, json_t **result)
 {
     struct rm_probe_player player;
     struct rm_error error = {""}, why = {""};
     int rc =
         rm_probe_play(&player, experiment, episodes, purpose, files->list, files->count, &error);
     if (rc == 0) {
-        rc = take_frame(s, player.frames, &error);
+        rc = take_rows(s, player.frames, rows, &error);
         const bool got = rc == 1;
         const int ended = rm_probe_play_end(&player, rc >= 0, &why);
         if (rc == 0 && ended < 0)
@@ -510,6 +524,24 @@ static void print_result(const struct rm_ctl_arguments *given,
     }
 }
 
+static int take_tallies(const struct rm_ctl_arguments *given, struct show *s,
+                        struct rm_experiment *experiment, uint32_t episodes,
+                        const struct files *files, json_t **result)
+{
+    const char *folder = rm_ctl_value(given, "record");
+    struct rm_error error = {""};
+    struct rm_rows *rows;
+    if (!folder)
+        return take_result(s, experiment, episodes, RM_PLAYER_TALLY, files, NULL, result);
+    int rc = rm_rows_create(&rows, experiment, rm_player_worlds(experiment, episodes), folder,
+                            &error) < 0
+                 ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text)
+                 : take_result(s, experiment, episodes, RM_PLAYER_ROWS_TOO, files, rows, result);
+    if (rm_rows_end(rows, &error) < 0 && rc == 0)
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
+    return rc;
+}
+
 static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
                           struct rm_experiment *experiment, struct files *files, uint32_t episodes)
 {
@@ -522,7 +554,7 @@ static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
     if (rc == 0 && !rm_ctl_value(given, "episodes") && experiment->evaluation.final_episodes)
         episodes = experiment->evaluation.final_episodes;
     if (rc == 0)
-        rc = take_result(s, experiment, episodes, RM_PLAYER_TALLY, files, &result);
+        rc = take_tallies(given, s, experiment, episodes, files, &result);
     if (rc == 0)
         print_result(given, experiment, RM_PLAYER_TALLY, result);
     json_decref(result);
@@ -571,7 +603,7 @@ static int rank_files(const struct rm_ctl_arguments *given, struct show *s,
     if (rc == 0)
         rc = find_policies(given, experiment, files);
     if (rc == 0)
-        rc = take_result(s, experiment, (uint32_t)queries, RM_PLAYER_RANK, files, &result);
+        rc = take_result(s, experiment, (uint32_t)queries, RM_PLAYER_RANK, files, NULL, &result);
     if (rc == 0)
         print_result(given, experiment, RM_PLAYER_RANK, result);
     json_decref(result);

@@ -125,6 +125,10 @@ static const struct rm_ctl_option evaluate_options[] = {
      RM_COMPLETE_FILE, true},
     {"set", "KEY=VALUE", "With --policy: overrides a key of the file; may be given again.",
      RM_COMPLETE_SETTING, true},
+    {"record", "DIR",
+     "With --policy: records every row of the evaluation to a new folder, as record.directory does "
+     "for a run.",
+     RM_COMPLETE_FILE, false},
     END,
 };
 

@@ -1,0 +1,27 @@
+/* rows: records the rows of an evaluation, which a confined process sends in parts
+ * (actor/player.h), as the recorder records those of a run. Their contents are not checked: a
+ * foreign world may have written them. */
+#ifndef RM_DAEMON_CTL_ROWS_H
+#define RM_DAEMON_CTL_ROWS_H
+
+#include "config/experiment.h"
+#include "shm/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rm_rows;
+
+/* Rows of `worlds` worlds go to `folder`. -EEXIST: there is a recording already. *rows is NULL
+ * after an error. The experiment outlives the rows. */
+int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint32_t worlds,
+                   const char *folder, struct rm_error *error);
+
+/* Adds a part of a row of a policy. -EPROTO: it is no such part. */
+int rm_rows_add(struct rm_rows *rows, uint32_t policy, const void *part, size_t bytes,
+                struct rm_error *error);
+
+/* Writes what is left, and closes the recording. NULL: nothing. */
+int rm_rows_end(struct rm_rows *rows, struct rm_error *error);
+
+#endif

@@ -54,7 +54,7 @@ static void send(struct rm_feed *f, void *to, const void *from, size_t bytes)
     b->ops->upload(b, to, from, bytes / sizeof(float));
 }
 
-/* --- rows: each is copied once, whole, through blocks of pinned memory on the IN stream ------- */
+/* --- rows: each is copied once, whole, through blocks of pinned memory in the IN queue ------- */
 
 static int make_blocks(struct rm_feed *f, struct rm_error *error)
 {

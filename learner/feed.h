@@ -44,7 +44,7 @@ struct rm_device_decode rm_feed_decode(const struct rm_env_agent *agent, uint32_
 /* How the device draws and makes batches, for the trainer (rm_trainer_spec.draw). */
 const struct rm_device_sampler *rm_feed_draw(const struct rm_feed *feed);
 
-/* Before a draw: puts the copies of rows that arrived since the last draw on the IN stream. */
+/* Before a draw: puts the copies of rows that arrived since the last draw in the IN queue. */
 void rm_feed_copy(struct rm_feed *feed, const struct rm_sampler *sampler);
 
 /* Prepares a draw on the device from the copied rows, with this exponent of the importance weights.

@@ -1,7 +1,7 @@
 /* learning: returns a backend's operations for targets and losses. With the operations of networks
  * (learner/backend/backend.h) and of the optimizer (optimizer.h) they are all operations that an
- * update needs. On the CPU an operation is complete when it returns; on a device it is put on the
- * COMPUTE stream. */
+ * update needs. On the CPU an operation is complete when it returns; on a device it is put in the
+ * COMPUTE queue. */
 #ifndef RM_LEARNER_ALGO_LEARNING_H
 #define RM_LEARNER_ALGO_LEARNING_H
 

@@ -1,5 +1,5 @@
 /* The optimizer on a device: a table of chunks of the arena's ranges, in device memory, and a step,
- * which is put on the COMPUTE stream. */
+ * which is put in the COMPUTE queue. */
 #include "learner/algo/optimizer_private.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* staging: copies batches to a device and results back, for up to RM_TRAINER_DEPTH updates at a
  * time. A slot is a block of pinned memory with the batch and the update's knobs. One transfer on
- * the IN stream copies the block to device memory while earlier updates compute. Figures and errors
- * of samples return on the OUT stream.
+ * the IN queue copies the block to device memory while earlier updates compute. Figures and errors
+ * of samples return in the OUT queue.
  *
  * A slot's life: rm_staging_wait() waits for the slot's previous update; the caller draws the batch
  * and fills `host` and the knobs; rm_staging_send() starts the copy; the caller puts the update on

@@ -29,7 +29,7 @@ struct rm_staged_updates {
     struct rm_staged_figures *pinned; /* for fetch_figures() */
 };
 
-/* The two halves of a slot's update, on the COMPUTE stream: up to the gradient, and from its norm
+/* The two halves of a slot's update, in the COMPUTE queue: up to the gradient, and from its norm
  * on. */
 void rm_staged_put_gradient(struct rm_updates *updates, uint32_t slot);
 void rm_staged_put_step(struct rm_updates *updates, uint32_t slot);

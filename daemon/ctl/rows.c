@@ -41,8 +41,10 @@ static void describe(struct rm_rows *r, uint32_t p, uint32_t worlds)
     struct rm_recording_stream *stream = &r->stream[p];
     const struct rm_policy_plan *plan = &r->plan.policy[p];
     const struct rm_env_agent *agent = &r->world.spec->agent[plan->agent[0]];
-    snprintf(stream->name, sizeof stream->name, "evaluation.%.40s", plan->name);
-    snprintf(stream->policy, sizeof stream->policy, "%.47s", plan->name);
+    char name[sizeof plan->name]; /* not of `r`: gcc at -O1 takes the two texts for one */
+    memcpy(name, plan->name, sizeof name);
+    snprintf(stream->name, sizeof stream->name, "evaluation.%.40s", name);
+    snprintf(stream->policy, sizeof stream->policy, "%.47s", name);
     stream->agents = plan->agents;
     stream->worlds = worlds;
     stream->lanes = plan->agents * worlds;

@@ -17,8 +17,8 @@ struct rm_rows;
 int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint32_t worlds,
                    const char *folder, struct rm_error *error);
 
-/* Adds a part of a row of a policy. -EPROTO: it is no such part. */
-int rm_rows_add(struct rm_rows *rows, uint32_t policy, const void *part, size_t bytes,
+/* Adds `count` bytes, a part of a row of a policy. -EPROTO: they are no such part. */
+int rm_rows_add(struct rm_rows *rows, uint32_t policy, const void *bytes, size_t count,
                 struct rm_error *error);
 
 /* Writes what is left, and closes the recording. NULL: nothing. */

@@ -413,8 +413,9 @@ struct rm_actor_critic_update rm_actor_critic_step(struct rm_actor_critic *ac, u
     ac->begun++;
     if (++ac->part_of_pass >= ac->here.passes->parts)
         end_pass(ac);
-    return ac->u.backend->staged ? (struct rm_actor_critic_update){0}
-                                 : rm_actor_critic_collect(ac, NULL);
+    if (ac->u.backend->staged)
+        return (struct rm_actor_critic_update){0};
+    return rm_actor_critic_collect(ac, NULL);
 }
 
 /* Adds runs of consecutive samples in order, which does not depend on the number of actors. */

@@ -257,8 +257,11 @@ static void the_guard_goes_back_on_the_device(void **state)
     rm_guard_destroy(j.guard);
 }
 
-#define ON_CPU(name) cmocka_unit_test_setup_teardown(name, open_bench_on_cpu, close_bench)
-#define TEST(name)   cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
+#define ON_CPU(name)                                                                               \
+    {                                                                                              \
+#name "_on_the_cpu", name, open_bench_on_cpu, close_bench, NULL                            \
+    }
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
 {

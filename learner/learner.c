@@ -155,7 +155,7 @@ static int make_method(struct rm_learner *l, struct rm_error *error)
     if (!rc)
         return 0;
     l->method = NULL;
-    if (!l->backend->device || device_failed(l, error))
+    if (device_failed(l, error))
         return rc;
     uint32_t which;
     const char *shortage = rm_device_shortage(l->backend, &which);
@@ -505,7 +505,7 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
         rc = open_method(l, error);
     if (!rc)
         rc = begin(l, error);
-    if (!rc && l->backend->device)
+    if (!rc)
         l->backend->ops->finish(l->backend); /* a new learner has no work in progress */
     if (device_failed(l, error))
         rc = RM_LEARNER_DEVICE_FAILED;

@@ -255,8 +255,8 @@ void rm_native_part_destroy(struct rm_native_part *n)
     if (b->device) {
         b->device->graph_destroy(b, n->first);
         b->device->graph_destroy(b, n->step);
-        b->ops->release_host(b, n->results);
     }
+    b->ops->release_host(b, n->results);
     for (uint32_t i = 0; i < n->owned_count; i++)
         b->ops->release(b, n->owned[i]);
     rm_net_workspace_destroy(n->space);

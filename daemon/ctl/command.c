@@ -123,12 +123,9 @@ static const struct rm_ctl_option evaluate_options[] = {
      "Evaluates this policy without a run, in the experiment of a FILE: a file of a run's "
      "policies/, or all those of a folder; may be given again.",
      RM_COMPLETE_FILE, true},
-    {"set", "KEY=VALUE", "With --policy: overrides a key of the file; may be given again.",
-     RM_COMPLETE_SETTING, true},
-    {"record", "DIR",
-     "With --policy: records every row of the evaluation to a new folder, as record.directory does "
-     "for a run.",
-     RM_COMPLETE_FILE, false},
+    {"set", "KEY=VALUE", "With --policy: overrides a key; may be given again.", RM_COMPLETE_SETTING,
+     true},
+    {"record", "DIR", "With --policy: records every row to a new folder.", RM_COMPLETE_FILE, false},
     END,
 };
 

@@ -62,8 +62,8 @@ double rm_optimizer_rate(const struct rm_optimizer *optimizer, uint64_t update, 
 
 /* A step, both passes, as an operation of the backend. The optimizer owns the figures. The loss has
  * written its numbers to the figures, and the step writes the update's result there. All pointers
- * are to the backend's memory. On a device the step is put in the COMPUTE queue, captured or run,
- * and the count of steps is in device memory too. */
+ * are to the backend's memory. On a device the step is put in the COMPUTE queue, captured or run.
+ */
 struct rm_optimizer_put {
     float *params;
     const float *grads;

@@ -20,14 +20,14 @@ int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
                       struct rm_error *error)
 {
     const struct rm_update_ops *ops = updates[spec->experiment->algorithm.name];
-    const bool device = spec->backend->device, several = rm_parallel_devices(spec->backend) > 1;
+    const bool several = rm_parallel_devices(spec->backend) > 1;
     *trainer = NULL;
     if (!ops || (several && !ops->on_several_devices))
         return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",
                        several ? " on several devices" : "");
-    return several  ? rm_parallel_create(trainer, ops, spec, error)
-           : device ? rm_updates_staged_create(trainer, ops, spec, error)
-                    : rm_updates_at_once_create(trainer, ops, spec, error);
+    return several                 ? rm_parallel_create(trainer, ops, spec, error)
+           : spec->backend->staged ? rm_updates_staged_create(trainer, ops, spec, error)
+                                   : rm_updates_at_once_create(trainer, ops, spec, error);
 }
 
 void rm_trainer_destroy(struct rm_trainer *trainer)

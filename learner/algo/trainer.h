@@ -128,8 +128,8 @@ struct rm_batch *rm_trainer_learned(struct rm_trainer *trainer);
  * report includes them. */
 bool rm_trainer_report(struct rm_trainer *trainer, bool wait, struct rm_trainer_report *report);
 
-/* Number of updates made since create, in device memory. A copy of this number that follows a copy
- * of the parameters is the number of updates in these parameters. */
+/* Number of updates made since create, in the backend's memory. A copy of this number that follows
+ * a copy of the parameters is the number of updates in these parameters. */
 const uint64_t *rm_trainer_made(const struct rm_trainer *trainer);
 
 /* The first half of an update: loss and gradient of the batch. Changes nothing. */

@@ -39,7 +39,7 @@ struct rm_value_head {
 void rm_value_head_create(struct rm_value_head *head, const struct rm_experiment *experiment,
                           struct rm_net_value_output output);
 
-/* The head's rule, for backends; the state may be a copy in device memory. */
+/* The head's rule, for backends; the state is in the backend's memory. */
 struct rm_value_head_step rm_value_head_step(const struct rm_value_head *head,
                                              struct rm_value_head_state *state, float *params);
 

@@ -5,9 +5,10 @@
  * Each learner or actor has one backend object, which owns its threads.
  *
  * ORDER. On the CPU an operation is complete when it returns. A device (`staged`) runs operations
- * in the order of the calls, in its COMPUTE queue, after the calls have returned. upload() and
- * download() are complete when they return, and must not be used inside an update. Code for both
- * reads results by copy_out(), mark() and wait(), which on the CPU cost nothing.
+ * in the order of the calls, in its COMPUTE queue, after the calls have returned. upload(),
+ * download() and sum_squares() are complete when they return, and must not be used inside an
+ * update. Code for both reads results by copy_out(), mark() and wait(), which on the CPU cost
+ * nothing.
  *
  * The order of a reduction is fixed and independent of the number of threads: work is cut into
  * tiles whose size does not depend on threads, and one tile computes each output element. */

@@ -68,6 +68,8 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
     size_t at = (size_t)from * 3 * a->units + (size_t)head * width;
     size_t o_at = (size_t)from * a->units + (size_t)head * width;
     const uint32_t kept = a->kept.rows ? a->kept.rows[sample] : 0;
+    const uint32_t context =
+        a->queries_alone ? rm_attention_context(kept + to - from, a->queries) : kept;
     const size_t kept_at = sample * a->kept.stride + (size_t)head * width * RM_ATTENTION_KEYS;
     struct rm_attention_head h = {
         .q = w->qkv + at,
@@ -79,7 +81,7 @@ static struct rm_attention_head head_of(const struct heads *w, uint32_t index)
         .scale = 1.0f / sqrtf((float)width),
         .causal = a->causal,
         .queries = a->queries,
-        .first = a->queries_alone ? rm_attention_context(kept + to - from, a->queries) : kept,
+        .first = context > kept ? context : kept, /* a sample without rows has no query */
         .kept = kept,
         .kept_keys = a->kept.rows ? a->kept.keys + kept_at : NULL,
         .kept_values = a->kept.rows ? a->kept.values + kept_at : NULL,

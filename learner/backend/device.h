@@ -57,8 +57,8 @@ struct rm_update_knobs {
 /* Number of groups of parameters with separate norms for clipping. */
 #define RM_DEVICE_GROUPS 3u
 
-/* Results of updates, in device memory: sums since the last restart, fetched once per report. A
- * skipped update adds to `skipped` and `skipped_in_row` only. */
+/* Results of updates, in the backend's memory: sums since the last restart, fetched once per
+ * report. A skipped update adds to `skipped` and `skipped_in_row` only. */
 struct rm_update_figures {
     uint64_t made, skipped;  /* updates; not cleared */
     uint64_t skipped_in_row; /* up to the latest update; not cleared */

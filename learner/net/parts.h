@@ -333,10 +333,7 @@ static inline bool rm_rows_vary(const struct rm_net_workspace *w)
 /* y = x, both in the backend's memory. */
 static inline void rm_copy_floats(const struct rm_pass *p, float *y, const float *x, size_t n)
 {
-    if (p->b->device)
-        p->b->ops->copy(p->b, y, x, n * sizeof *y);
-    else
-        p->ops->upload(p->b, y, x, n);
+    p->ops->copy(p->b, y, x, n * sizeof *y);
 }
 
 /* rm_spans_of(): where the rows of each current state of a padded form begin and end.

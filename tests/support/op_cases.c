@@ -282,7 +282,7 @@ static void sum_squares(struct op_run *r)
 
 static void change(struct op_run *r)
 {
-    const size_t n = flat(r);
+    const size_t n = 6 * flat(r); /* more than a device's blocks take in one go */
     const float *x = op_in(r, n, 1.0f), *y = op_in(r, n, 1.0f);
     double out[2] = {0}, *there = op_words(r, out, 4);
     r->b->ops->change(r->b, x, y, n, there);

@@ -435,7 +435,7 @@ static bool take_all(struct rm_described *d)
     d->agent = calloc(n ? n : 1, sizeof *d->agent);
     d->observation = calloc(n ? n : 1, sizeof(struct rm_env_observation *));
     d->codebook = calloc(n ? n : 1, sizeof *d->codebook);
-    d->box = calloc(n ? n : 1, sizeof *d->box);
+    d->box = calloc(n ? n : 1, sizeof(struct rm_env_box *));
     if (!d->agent || !d->observation || !d->codebook || !d->box)
         return false;
     d->spec.agents = (uint32_t)n;

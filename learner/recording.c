@@ -641,15 +641,17 @@ static int take_over(struct rm_recording_writer *w, struct rm_recording *r, stru
     return rc < 0 ? rm_fail(error, rc, "%s/index: %s", w->folder, strerror(-rc)) : 0;
 }
 
-static int open_files(struct rm_recording_writer *w, struct rm_error *error)
+/* `fresh`: what is there belongs to no recording. */
+static int open_files(struct rm_recording_writer *w, bool fresh, struct rm_error *error)
 {
+    const int flags = O_RDWR | O_CREAT | (fresh ? O_TRUNC : 0);
     char path[RM_PATH_TEXT_MAX + 32];
     int rc = place(path, sizeof path, w->folder, "chunks", error);
-    if (rc == 0 && (w->chunks = rm_file_open(path, O_RDWR | O_CREAT, 0640, error)) < 0)
+    if (rc == 0 && (w->chunks = rm_file_open(path, flags, 0640, error)) < 0)
         rc = w->chunks;
     if (rc == 0)
         rc = place(path, sizeof path, w->folder, "index", error);
-    if (rc == 0 && (w->index = rm_file_open(path, O_RDWR | O_CREAT, 0640, error)) < 0)
+    if (rc == 0 && (w->index = rm_file_open(path, flags, 0640, error)) < 0)
         rc = w->index;
     return rc;
 }
@@ -701,7 +703,7 @@ int rm_recording_writer_open(struct rm_recording_writer **writer, const char *fo
         rc = place(path, sizeof path, folder, "recording.json", error);
     const bool there = rc == 0 && access(path, F_OK) == 0;
     if (rc == 0)
-        rc = open_files(w, error);
+        rc = open_files(w, !there, error);
     if (rc == 0)
         rc = there ? continue_one(w, run, every, error)
                    : write_about(folder, run, every, experiment, streams, count, error);
@@ -790,20 +792,22 @@ int rm_recording_write(struct rm_recording_writer *w, uint32_t stream, uint64_t 
     return 0;
 }
 
-void rm_recording_writer_close(struct rm_recording_writer *w)
+static int sync_and_close(int fd)
+{
+    const int rc = fd >= 0 && fsync(fd) < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int rm_recording_writer_close(struct rm_recording_writer *w)
 {
     if (!w)
-        return;
-    if (w->chunks >= 0) {
-        (void)!fsync(w->chunks);
-        close(w->chunks);
-    }
-    if (w->index >= 0) {
-        (void)!fsync(w->index);
-        close(w->index);
-    }
+        return 0;
+    const int chunks = sync_and_close(w->chunks), index = sync_and_close(w->index);
     free(w->end);
     free(w->raw);
     free(w->block);
     free(w);
+    return chunks < 0 ? chunks : index;
 }

@@ -119,8 +119,8 @@ int rm_recording_write(struct rm_recording_writer *writer, uint32_t stream, uint
 /* Bytes of chunks and index so far. */
 uint64_t rm_recording_writer_bytes(const struct rm_recording_writer *writer);
 
-/* Syncs and closes. */
-void rm_recording_writer_close(struct rm_recording_writer *writer);
+/* Syncs and closes. Negative: chunks may be lost. */
+int rm_recording_writer_close(struct rm_recording_writer *writer);
 
 /* --- reading ---------------------------------------------------------------------------------- */
 

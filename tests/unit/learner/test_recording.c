@@ -307,13 +307,52 @@ static void a_full_disk_is_survived(void **unused)
     rm_recording_close(&r);
 }
 
+/* What lies beside no recording.json is of no recording. */
+static void chunks_of_none_are_removed(void **unused)
+{
+    (void)unused;
+    struct rm_recording r;
+    write_some(4);
+    assert_int_equal(remove(file("recording.json")), 0);
+    write_some(1);
+    open_reader(&r);
+    assert_int_equal(r.chunks, 1);
+    assert_int_equal(r.tail, 0);
+    holds(&r, 0, 0);
+    rm_recording_close(&r);
+}
+
+/* A pipe cannot be synced. */
+static void what_is_not_synced_is_told(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {"chunks", "index"};
+    for (int i = 0; i < 2; i++) {
+        struct rm_recording_writer *writer = open_writer();
+        char link[32], target[96] = "";
+        int ends[2], fd = 2;
+        while (strcmp(target, file(names[i])) != 0) {
+            snprintf(link, sizeof link, "/proc/self/fd/%d", ++fd);
+            const ssize_t n = readlink(link, target, sizeof target - 1);
+            target[n > 0 ? n : 0] = '\0';
+            assert_true(fd < 64);
+        }
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(dup2(ends[1], fd), fd);
+        assert_int_equal(rm_recording_writer_close(writer), -EINVAL);
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_written_is_read), TEST(damage_is_refused_with_its_place),
-        TEST(whole_chunks_survive),     TEST(spans_follow_each_other),
-        TEST(others_are_refused),       TEST(a_full_disk_is_survived),
+        TEST(what_was_written_is_read),   TEST(damage_is_refused_with_its_place),
+        TEST(whole_chunks_survive),       TEST(spans_follow_each_other),
+        TEST(others_are_refused),         TEST(a_full_disk_is_survived),
+        TEST(chunks_of_none_are_removed), TEST(what_is_not_synced_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -439,8 +439,6 @@ static int play_for_result(struct player *p, struct rm_error *error)
     int rc = 0;
     while (rc == 0 && (tallies(p) ? p->tallies.missing > 0 : !p->rank.over))
         rc = step(p, error);
-    if (rc == 0 && p->options->purpose == RM_PLAYER_ROWS_TOO)
-        rc = step(p, error); /* completes the rows in which the last episodes ended */
     if (rc == 0 && p->rank.error.text[0])
         rc = rm_fail(error, -EPROTO, "%s", p->rank.error.text);
     return rc == 0 ? put_result(p, error) : rc;

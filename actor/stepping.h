@@ -115,8 +115,8 @@ struct rm_stepping_options {
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
                        const struct rm_plan *plan, const struct rm_stepping_options *options,
                        struct rm_error *error);
-/* Creates rings without a learner, which store the rows for stacks of frames. The caller has set
- * all descriptors to -1, and closes the rings, also after an error. */
+/* Creates rings without a learner, which store the rows for stacks of frames. The caller has zeroed
+ * all rings and set their descriptors to -1, and closes them, also after an error. */
 int rm_stepping_own_rings(const struct rm_experiment *experiment, const struct rm_plan *plan,
                           uint32_t worlds, struct rm_ring ring[RM_BOARD_POLICIES],
                           struct rm_ring *rings[RM_BOARD_POLICIES], struct rm_error *error);

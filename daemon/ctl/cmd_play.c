@@ -537,7 +537,7 @@ static int take_tallies(const struct rm_ctl_arguments *given, struct show *s,
                             &error) < 0
                  ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text)
                  : take_result(s, experiment, episodes, RM_PLAYER_ROWS_TOO, files, rows, result);
-    if (rm_rows_end(rows, &error) < 0 && rc == 0)
+    if (rm_rows_end(rows, rc == 0, &error) < 0)
         rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
     return rc;
 }
@@ -555,7 +555,7 @@ static int evaluate_files(const struct rm_ctl_arguments *given, struct show *s,
         episodes = experiment->evaluation.final_episodes;
     if (rc == 0)
         rc = take_tallies(given, s, experiment, episodes, files, &result);
-    if (rc == 0)
+    if (result)
         print_result(given, experiment, RM_PLAYER_TALLY, result);
     json_decref(result);
     return rc;

@@ -29,11 +29,12 @@ struct part {
 
 struct rm_rows {
     struct rm_experiment *experiment;
+    const char *folder;
     struct rm_plan plan;
     struct rm_world_spec world;
     struct rm_recording_stream stream[RM_BOARD_POLICIES];
     struct part part[RM_BOARD_POLICIES];
-    struct rm_recording_writer *writer;
+    struct rm_recording_writer *writer; /* NULL: there are no rows yet */
 };
 
 static void describe(struct rm_rows *r, uint32_t p, uint32_t worlds)
@@ -68,25 +69,34 @@ static int make_part(struct part *part, const struct rm_recording_stream *stream
     return made ? 0 : rm_fail(error, -ENOMEM, "no memory for rows of an evaluation");
 }
 
-static int open_writer(struct rm_rows *r, const char *folder, struct rm_error *error)
+static int check_folder(const struct rm_rows *r, struct rm_error *error)
 {
     char path[RM_PATH_TEXT_MAX];
-    snprintf(path, sizeof path, "%s/recording.json", folder);
-    if (access(path, F_OK) == 0)
-        return rm_fail(error, -EEXIST, "%s: there is a recording already", folder);
+    snprintf(path, sizeof path, "%s/recording.json", r->folder);
+    return access(path, F_OK) == 0
+               ? rm_fail(error, -EEXIST, "%s: there is a recording already", r->folder)
+               : 0;
+}
+
+static int open_writer(struct rm_rows *r, struct rm_error *error)
+{
+    if (check_folder(r, error) < 0) /* another evaluation may have begun one */
+        return -EEXIST;
     json_t *experiment = rm_config_to_json(r->experiment);
     if (!experiment)
         return rm_fail(error, -ENOMEM, "no memory for the experiment");
-    const int rc = rm_recording_writer_open(&r->writer, folder, "evaluation", RM_RECORD_STEP,
+    const int rc = rm_recording_writer_open(&r->writer, r->folder, "evaluation", RM_RECORD_STEP,
                                             experiment, r->stream, r->plan.policies, error);
     json_decref(experiment);
     return rc;
 }
 
-static int create(struct rm_rows *r, uint32_t worlds, const char *folder, struct rm_error *error)
+static int create(struct rm_rows *r, uint32_t worlds, struct rm_error *error)
 {
-    struct rm_ring *rings[RM_BOARD_POLICIES], own[RM_BOARD_POLICIES];
-    int rc = rm_probe_world(r->experiment, RM_PROBE_PATIENCE_S, NULL, error);
+    struct rm_ring *rings[RM_BOARD_POLICIES], own[RM_BOARD_POLICIES] = {0};
+    int rc = check_folder(r, error);
+    if (rc == 0)
+        rc = rm_probe_world(r->experiment, RM_PROBE_PATIENCE_S, NULL, error);
     if (rc == 0)
         rc = rm_world_spec_open(&r->world, &r->experiment->world, r->experiment->seed, error);
     if (rc == 0)
@@ -101,7 +111,7 @@ static int create(struct rm_rows *r, uint32_t worlds, const char *folder, struct
         describe(r, p, worlds);
         rc = make_part(&r->part[p], &r->stream[p], error);
     }
-    return rc == 0 ? open_writer(r, folder, error) : rc;
+    return rc;
 }
 
 int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint32_t worlds,
@@ -111,11 +121,12 @@ int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint
     if (!r)
         return rm_fail(error, -ENOMEM, "no memory to record");
     r->experiment = experiment;
+    r->folder = folder;
     for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
         r->part[p].ring.region.fd = -1;
-    const int rc = create(r, worlds, folder, error);
+    const int rc = create(r, worlds, error);
     if (rc < 0) {
-        rm_rows_end(r, NULL);
+        rm_rows_end(r, false, NULL);
         *rows = NULL;
     }
     return rc;
@@ -134,7 +145,7 @@ static int write_part(struct rm_rows *r, uint32_t p, struct rm_error *error)
     const int rc = rm_recording_write(r->writer, p, part->first, rows, rows,
                                       (const void *const *)part->column, error);
     part->first += rows;
-    part->bytes = 0;
+    part->bytes %= part->ring.row_bytes;
     return rc;
 }
 
@@ -145,12 +156,15 @@ int rm_rows_add(struct rm_rows *r, uint32_t policy, const void *bytes, size_t co
     const size_t room = part ? part->most * part->ring.row_bytes - part->bytes : 0;
     if (!part || count > room)
         return rm_fail(error, -EPROTO, "%zu bytes of a row of policy %u", count, policy);
+    const int rc = r->writer ? 0 : open_writer(r, error);
+    if (rc < 0)
+        return rc;
     memcpy(part->rows + part->bytes, bytes, count);
     part->bytes += count;
     return count == room ? write_part(r, policy, error) : 0;
 }
 
-int rm_rows_end(struct rm_rows *r, struct rm_error *error)
+int rm_rows_end(struct rm_rows *r, bool whole, struct rm_error *error)
 {
     int rc = 0;
     if (!r)
@@ -159,13 +173,22 @@ int rm_rows_end(struct rm_rows *r, struct rm_error *error)
         struct part *part = &r->part[p];
         if (rc == 0 && r->writer)
             rc = write_part(r, p, error);
+        if (rc == 0 && part->bytes > 0)
+            rc = rm_fail(error, -EPROTO, "%zu bytes of a row of policy %u", part->bytes, p);
         rm_ring_close(&part->ring);
         free(part->rows);
         for (uint32_t c = 0; c < RM_RECORDING_COLUMNS; c++)
             free(part->column[c]);
     }
-    if (r->writer)
-        rm_recording_writer_close(r->writer);
+    if (r->writer) {
+        const int closed = rm_recording_writer_close(r->writer);
+        if (rc == 0 && closed < 0)
+            rc = rm_fail(error, closed, "%s", strerror(-closed));
+        if (!whole)
+            rc = rm_fail(error, -EIO, "the recording in %s is incomplete", r->folder);
+        else if (rc < 0)
+            rm_fail_within(error, rc, "the recording in %s is incomplete", r->folder);
+    }
     rm_world_spec_close(&r->world);
     rm_probe_forget(r->experiment);
     free(r);

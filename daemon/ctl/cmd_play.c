@@ -35,6 +35,7 @@ struct show {
     bool terminal;
     double fps; /* 0: as fast as they come */
     const char *record;
+    bool rows; /* frames of rows, which are bytes, are expected */
     struct rm_film film;
     struct rm_player_head head;
     char text[RM_PLAYER_TEXT_MAX + 1];
@@ -98,7 +99,7 @@ static int take_frame(struct show *s, int fd, struct rm_error *error)
         read_up_to(fd, s->rgb, bytes) < bytes)
         return rm_fail(error, -EPROTO, "a frame that is cut short");
     s->text[h->text_bytes] = '\0';
-    if (h->kind == RM_PLAYER_ROWS)
+    if (s->rows && h->kind == RM_PLAYER_ROWS)
         return 1;
     rm_utf8_repair(s->text);
     if (h->kind == RM_PLAYER_REFUSED)
@@ -133,6 +134,8 @@ static int show_all(struct show *s, const char *name, int fd, struct rm_error *e
         if (s->head.kind == RM_PLAYER_END)
             printf("episode %u: %u steps, score %s\n", s->head.episode, s->head.step,
                    rm_format_measure(s->head.score).s);
+        else if (s->head.kind != RM_PLAYER_FRAME)
+            return rm_fail(error, -EPROTO, "a frame of kind %u, which is not shown", s->head.kind);
         else if (!s->record)
             draw(s, name);
         else if ((rc = rm_film_add(&s->film, s->record, s->fps, s->rgb, s->head.width,
@@ -371,6 +374,7 @@ int rm_ctl_watch(const struct rm_ctl_arguments *given)
 static int take_rows(struct show *s, int fd, struct rm_rows *rows, struct rm_error *error)
 {
     int rc;
+    s->rows = rows != NULL;
     while ((rc = take_frame(s, fd, error)) == 1 && s->head.kind == RM_PLAYER_ROWS)
         if ((rc = rm_rows_add(rows, s->head.episode, s->text, s->head.text_bytes, error)) < 0)
             return rc;

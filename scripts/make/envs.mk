@@ -44,9 +44,9 @@ $(BUILD)/tests/worlds/choosy.so: tests/unit/actor/worlds/data/choosy_world.c act
 $(BUILD)/tests/unit/actor/worlds/test_options $(BUILD)/tests/unit/actor/worlds/test_described: $(BUILD)/tests/worlds/choosy.so
 
 # A world that breaks one rule of docs/worlds.md at a time.
-$(BUILD)/tests/worlds/unruly.so: tests/unit/actor/worlds/data/unruly_world.c actor/env.h
+$(BUILD)/tests/worlds/unruly.so: tests/unit/actor/worlds/data/unruly_world.c actor/env.h actor/player.h
 	@mkdir -p $(@D)
 	@echo "  WORLD   $@"
-	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -o $@ $<
+	@$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -fPIC -shared -Iactor -I. -o $@ $<
 $(BUILD)/tests/unit/actor/worlds/test_rule_check: $(BUILD)/tests/worlds/unruly.so $(EXAMPLES)
 tests: $(BUILD)/tests/worlds/rogue.so $(BUILD)/tests/worlds/unruly.so

@@ -2,6 +2,8 @@
  * `breaks`; 0: none. Agent 0 guesses, agent 1 looks on; the episode ends after a few steps. */
 #include "env.h"
 
+#include "actor/player.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,8 @@ enum {
     EARLY_FIGURE, /* written before them */
     NO_SUCH_WORD, /* of a figure */
     ENDLESS,      /* a figure without bound */
-    SHOWN         /* crashes when it is to be shown */
+    SHOWN,        /* crashes when it is to be shown */
+    FORGES        /* a frame of the player (actor/player.h): a part of a row */
 };
 
 enum { CELLS = 3, ACTIONS = 3, LENGTH = 6 };
@@ -235,6 +238,15 @@ static void move(struct rm_env *env, uint32_t w, int32_t action)
     world->last = world->step == length;
 }
 
+static void forge(void)
+{
+    static const char text[] = "\033[2J!";
+    const struct rm_player_head head = {
+        .magic = RM_PLAYER_MAGIC, .kind = RM_PLAYER_ROWS, .text_bytes = sizeof text - 1};
+    (void)!write(RM_FD_ANSWER, &head, sizeof head);
+    (void)!write(RM_FD_ANSWER, text, sizeof text - 1);
+}
+
 static int step(struct rm_env *env, uint32_t phase, const int32_t *const *actions,
                 const struct rm_env_buffers *out)
 {
@@ -250,6 +262,8 @@ static int step(struct rm_env *env, uint32_t phase, const int32_t *const *action
         abort();
     while (env->breaks == HANGS && env->steps > 9)
         pause();
+    if (env->breaks == FORGES && env->steps == 9)
+        forge();
     observe_all(env, !phase, out);
     return 0;
 }

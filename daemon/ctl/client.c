@@ -79,6 +79,7 @@ static bool moves_cursor(unsigned character)
  * written it. */
 static void make_printable(char *line, size_t length)
 {
+    static const char question[4] = {'0', '0', '3', 'f'}; /* four digits of a code */
     unsigned code;
     for (size_t i = 0; i < length; i++) {
         const unsigned char now = (unsigned char)line[i];
@@ -89,7 +90,7 @@ static void make_printable(char *line, size_t length)
                 memcpy(digits, line + i + 2, 4);
             if (strspn(digits, "0123456789abcdefABCDEF") == 4 &&
                 sscanf(digits, "%4x", &code) == 1 && moves_cursor(code))
-                memcpy(line + i + 2, "003f", 4);
+                memcpy(line + i + 2, question, sizeof question);
             else if (next == 'b' || next == 'f' || next == 'r')
                 line[i] = line[i + 1] = '?';
             i++;

@@ -371,12 +371,14 @@ int rm_ctl_watch(const struct rm_ctl_arguments *given)
 /* --- numbers --------------------------------------------------------------------------------- */
 
 /* The frame behind all rows, which are recorded. */
-static int take_rows(struct show *s, int fd, struct rm_rows *rows, struct rm_error *error)
+static int take_rows(struct show *s, int fd, struct rm_evaluation_rows *rows,
+                     struct rm_error *error)
 {
     int rc;
     s->rows = rows != NULL;
     while ((rc = take_frame(s, fd, error)) == 1 && s->head.kind == RM_PLAYER_ROWS)
-        if ((rc = rm_rows_add(rows, s->head.episode, s->text, s->head.text_bytes, error)) < 0)
+        if ((rc = rm_evaluation_rows_add(rows, s->head.episode, s->text, s->head.text_bytes,
+                                         error)) < 0)
             return rc;
     return rc;
 }
@@ -384,7 +386,7 @@ static int take_rows(struct show *s, int fd, struct rm_rows *rows, struct rm_err
 /* The results of all episodes; the caller frees them. `rows`: records them; NULL: not. */
 static int take_result(struct show *s, const struct rm_experiment *experiment, uint32_t episodes,
                        enum rm_player_purpose purpose, const struct files *files,
-                       struct rm_rows *rows, json_t **result)
+                       struct rm_evaluation_rows *rows, json_t **result)
 {
     struct rm_probe_player player;
     struct rm_error error = {""}, why = {""};
@@ -534,14 +536,14 @@ static int take_tallies(const struct rm_ctl_arguments *given, struct show *s,
 {
     const char *folder = rm_ctl_value(given, "record");
     struct rm_error error = {""};
-    struct rm_rows *rows;
+    struct rm_evaluation_rows *rows;
     if (!folder)
         return take_result(s, experiment, episodes, RM_PLAYER_TALLY, files, NULL, result);
-    int rc = rm_rows_create(&rows, experiment, rm_player_worlds(experiment, episodes), folder,
-                            &error) < 0
+    int rc = rm_evaluation_rows_create(&rows, experiment, rm_player_worlds(experiment, episodes),
+                                       folder, &error) < 0
                  ? rm_ctl_complain(RM_CTL_FAILED, "%s", error.text)
                  : take_result(s, experiment, episodes, RM_PLAYER_ROWS_TOO, files, rows, result);
-    if (rm_rows_end(rows, rc == 0, &error) < 0)
+    if (rm_evaluation_rows_end(rows, rc == 0, &error) < 0)
         rc = rm_ctl_complain(RM_CTL_FAILED, "%s", error.text);
     return rc;
 }

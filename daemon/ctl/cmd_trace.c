@@ -209,7 +209,7 @@ static int record(struct trace *trace, struct rm_ctl_client *client, double seco
     struct rm_error error = {""};
     json_t *reply = NULL;
     int rc = attach(trace, client, &error);
-    if (rc)
+    if (rc || !trace->board.run)
         return rc;
     for (uint32_t w = 0; w < trace->board.run->workers; w++)
         trace->track[w].next = RM_SEE(&trace->board.workers[w].traced);

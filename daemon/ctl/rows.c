@@ -27,7 +27,7 @@ struct part {
     uint8_t *column[RM_RECORDING_COLUMNS];
 };
 
-struct rm_rows {
+struct rm_evaluation_rows {
     struct rm_experiment *experiment;
     const char *folder;
     struct rm_plan plan;
@@ -37,7 +37,7 @@ struct rm_rows {
     struct rm_recording_writer *writer; /* NULL: there are no rows yet */
 };
 
-static void describe(struct rm_rows *r, uint32_t p, uint32_t worlds)
+static void describe(struct rm_evaluation_rows *r, uint32_t p, uint32_t worlds)
 {
     struct rm_recording_stream *stream = &r->stream[p];
     const struct rm_policy_plan *plan = &r->plan.policy[p];
@@ -69,7 +69,7 @@ static int make_part(struct part *part, const struct rm_recording_stream *stream
     return made ? 0 : rm_fail(error, -ENOMEM, "no memory for rows of an evaluation");
 }
 
-static int check_folder(const struct rm_rows *r, struct rm_error *error)
+static int check_folder(const struct rm_evaluation_rows *r, struct rm_error *error)
 {
     char path[RM_PATH_TEXT_MAX];
     snprintf(path, sizeof path, "%s/recording.json", r->folder);
@@ -78,7 +78,7 @@ static int check_folder(const struct rm_rows *r, struct rm_error *error)
                : 0;
 }
 
-static int open_writer(struct rm_rows *r, struct rm_error *error)
+static int open_writer(struct rm_evaluation_rows *r, struct rm_error *error)
 {
     if (check_folder(r, error) < 0) /* another evaluation may have begun one */
         return -EEXIST;
@@ -91,7 +91,7 @@ static int open_writer(struct rm_rows *r, struct rm_error *error)
     return rc;
 }
 
-static int create(struct rm_rows *r, uint32_t worlds, struct rm_error *error)
+static int create(struct rm_evaluation_rows *r, uint32_t worlds, struct rm_error *error)
 {
     struct rm_ring *rings[RM_BOARD_POLICIES], own[RM_BOARD_POLICIES] = {0};
     int rc = check_folder(r, error);
@@ -114,10 +114,10 @@ static int create(struct rm_rows *r, uint32_t worlds, struct rm_error *error)
     return rc;
 }
 
-int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint32_t worlds,
-                   const char *folder, struct rm_error *error)
+int rm_evaluation_rows_create(struct rm_evaluation_rows **rows, struct rm_experiment *experiment,
+                              uint32_t worlds, const char *folder, struct rm_error *error)
 {
-    struct rm_rows *r = *rows = calloc(1, sizeof *r);
+    struct rm_evaluation_rows *r = *rows = calloc(1, sizeof *r);
     if (!r)
         return rm_fail(error, -ENOMEM, "no memory to record");
     r->experiment = experiment;
@@ -126,13 +126,13 @@ int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint
         r->part[p].ring.region.fd = -1;
     const int rc = create(r, worlds, error);
     if (rc < 0) {
-        rm_rows_end(r, false, NULL);
+        rm_evaluation_rows_end(r, false, NULL);
         *rows = NULL;
     }
     return rc;
 }
 
-static int write_part(struct rm_rows *r, uint32_t p, struct rm_error *error)
+static int write_part(struct rm_evaluation_rows *r, uint32_t p, struct rm_error *error)
 {
     struct part *part = &r->part[p];
     const struct rm_recording_stream *stream = &r->stream[p];
@@ -149,8 +149,8 @@ static int write_part(struct rm_rows *r, uint32_t p, struct rm_error *error)
     return rc;
 }
 
-int rm_rows_add(struct rm_rows *r, uint32_t policy, const void *bytes, size_t count,
-                struct rm_error *error)
+int rm_evaluation_rows_add(struct rm_evaluation_rows *r, uint32_t policy, const void *bytes,
+                           size_t count, struct rm_error *error)
 {
     struct part *part = r && policy < r->plan.policies ? &r->part[policy] : NULL;
     const size_t room = part ? part->most * part->ring.row_bytes - part->bytes : 0;
@@ -164,7 +164,7 @@ int rm_rows_add(struct rm_rows *r, uint32_t policy, const void *bytes, size_t co
     return count == room ? write_part(r, policy, error) : 0;
 }
 
-int rm_rows_end(struct rm_rows *r, bool whole, struct rm_error *error)
+int rm_evaluation_rows_end(struct rm_evaluation_rows *r, bool whole, struct rm_error *error)
 {
     int rc = 0;
     if (!r)

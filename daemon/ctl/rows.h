@@ -11,20 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rm_rows;
+struct rm_evaluation_rows;
 
 /* Rows of `worlds` worlds go to `folder`, where a recording begins with the first of them. -EEXIST:
  * there is a recording already. *rows is NULL after an error. The experiment and `folder` outlive
  * the rows. */
-int rm_rows_create(struct rm_rows **rows, struct rm_experiment *experiment, uint32_t worlds,
-                   const char *folder, struct rm_error *error);
+int rm_evaluation_rows_create(struct rm_evaluation_rows **rows, struct rm_experiment *experiment,
+                              uint32_t worlds, const char *folder, struct rm_error *error);
 
 /* Adds `count` bytes, a part of a row of a policy. -EPROTO: they are no such part. */
-int rm_rows_add(struct rm_rows *rows, uint32_t policy, const void *bytes, size_t count,
-                struct rm_error *error);
+int rm_evaluation_rows_add(struct rm_evaluation_rows *rows, uint32_t policy, const void *bytes,
+                           size_t count, struct rm_error *error);
 
 /* Writes what is left, and closes the recording. `whole`: these are all rows. Negative: the
  * recording is incomplete. NULL: nothing. */
-int rm_rows_end(struct rm_rows *rows, bool whole, struct rm_error *error);
+int rm_evaluation_rows_end(struct rm_evaluation_rows *rows, bool whole, struct rm_error *error);
 
 #endif

@@ -395,12 +395,18 @@ static void check_deadlines(uv_timer_t *timer)
 
 /* --- threads --------------------------------------------------------------------------------- */
 
+/* Is the run still this daemon's? 0, or why not. */
+static int keep_run(struct rm_checkpointer *c)
+{
+    c->rc = c->spec.lock ? rm_run_lock_keep(c->spec.lock, &c->error) : 0;
+    c->lost = c->rc == -EEXIST;
+    return c->rc;
+}
+
 static void make_folder(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
-    c->rc = c->spec.lock ? rm_run_lock_keep(c->spec.lock, &c->error) : 0;
-    c->lost = c->rc == -EEXIST;
-    if (c->rc == 0)
+    if (keep_run(c) == 0)
         c->rc = rm_checkpoint_begin(c->spec.run_directory, c->number, &c->error);
 }
 
@@ -433,7 +439,8 @@ static void write_shared(uv_work_t *work)
 static void seal(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
-    c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->cancelled, &c->error);
+    if (keep_run(c) == 0)
+        c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->cancelled, &c->error);
     c->missing.text[0] = '\0';
     if (c->rc == 0)
         rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->missing);
@@ -443,14 +450,12 @@ static void worked(uv_work_t *work, int status)
 {
     struct rm_checkpointer *c = work->data;
     (void)status;
-    if (c->lost) /* its checkpoints would be the other daemon's, too */
-        c->asked = c->number;
+    if (c->lost) /* cancels all that is pending: the run is the other daemon's */
+        c->spec.ops->lost(c->spec.user, c->error.text);
     if (c->rc)
         give_up_because(c, c->error.text, false);
     else
         fire(c, EVENT_THREAD);
-    if (c->lost)
-        c->spec.ops->lost(c->spec.user, c->error.text);
 }
 
 static void have_done(struct rm_checkpointer *c, uv_work_cb work)
@@ -684,7 +689,8 @@ static void give_up(struct rm_checkpointer *c)
     rm_state_destroy(c->shared);
     c->shared = NULL;
     c->failed++;
-    remove_abandoned(c);
+    if (!c->lost) /* or the other daemon may be writing it */
+        remove_abandoned(c);
     fields.error = c->why;
     rm_log_message(c->spec.log, RM_LOG_WARNING, RM_MESSAGE_CHECKPOINT, &fields,
                    "checkpoint %llu was given up: %s", (unsigned long long)c->number, c->why);

@@ -63,7 +63,7 @@ struct rm_checkpointer_ops {
     enum rm_checkpoint_run (*where)(void *user);
     /* For RM_AFTER_PAUSE and above: `why` is the argument of rm_checkpointer_end(). */
     void (*then)(void *user, enum rm_checkpoint_after after, const char *why);
-    /* Another daemon has the run's lock. */
+    /* Another daemon has the run's lock: calls rm_checkpointer_cancel(). */
     void (*lost)(void *user, const char *why);
     /* For subscribers; takes `data`, which may be NULL. */
     void (*event)(void *user, const char *name, json_t *data);

@@ -448,7 +448,8 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     rm_fdstore_forget(rm_session_kept(&daemon->session, NULL, 0));
     rm_checkpointer_close(&daemon->checkpoint,
                           daemon->finished && e->evaluation.final_episodes > 0);
-    write_summary(daemon);
+    if (!daemon->lost)
+        write_summary(daemon);
     rm_writer_flush(&daemon->files);
     rm_writer_flush(&daemon->echoes);
     daemon->console.echoes = NULL;

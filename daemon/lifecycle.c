@@ -382,7 +382,9 @@ static void after_checkpoint(void *user, enum rm_checkpoint_after after, const c
 
 static void lost_run(void *user, const char *why)
 {
-    fail(user, why);
+    struct rm_daemon *daemon = user;
+    daemon->lost = true;
+    fail(daemon, why);
 }
 
 static enum rm_checkpoint_run where(void *user)

@@ -56,18 +56,25 @@ static int lock_record(int fd)
     return errno;
 }
 
+/* The holder that the file names. */
+static enum rm_run_holding holder_in(int fd, struct rm_run_holder *self,
+                                     struct rm_run_holder *holder)
+{
+    char text[TEXT_MAX] = "";
+    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    rm_run_holder_self(self);
+    return rm_run_holding_of(text, self, holder);
+}
+
 /* Another process has it. Takes ownership of `fd`. */
 static int refuse(int fd, const char *directory, struct rm_error *error)
 {
     static const char advice[] =
         "stop it (ringctl stop), or start another run (--fresh, or --name)";
     struct rm_run_holder self, holder;
-    char text[TEXT_MAX] = "";
-    const ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
+    const enum rm_run_holding where = holder_in(fd, &self, &holder);
     close(fd);
-    rm_run_holder_self(&self);
-    const enum rm_run_holding where = rm_run_holding_of(text, &self, &holder);
     if (where == RM_HELD_BY_NONE)
         return rm_fail(error, -EAGAIN, "%s: another daemon is locking or unlocking it", directory);
     /* Another container's process has another number here. */
@@ -85,11 +92,7 @@ static int judge(struct rm_run_lock *lock, bool blind, const char *directory,
                  struct rm_error *error)
 {
     struct rm_run_holder self, holder;
-    char text[TEXT_MAX] = "";
-    const ssize_t n = pread(lock->fd, text, sizeof text - 1, 0);
-    text[n > 0 ? n : 0] = '\0';
-    rm_run_holder_self(&self);
-    const enum rm_run_holding where = rm_run_holding_of(text, &self, &holder);
+    const enum rm_run_holding where = holder_in(lock->fd, &self, &holder);
     lock->left[0] = '\0';
     if (where == RM_HELD_BY_NONE)
         return 0;
@@ -168,6 +171,17 @@ int rm_run_lock_await(struct rm_run_lock *lock, const char *directory, struct rm
     return rc;
 }
 
+static bool names_this_process(const char *path)
+{
+    struct rm_run_holder self, holder;
+    const int fd = rm_file_open(path, O_RDONLY, 0, NULL);
+    const bool own = fd >= 0 && holder_in(fd, &self, &holder) == RM_HELD_HERE &&
+                     holder.pid == self.pid && strcmp(holder.host, self.host) == 0;
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
 int rm_run_lock_keep(struct rm_run_lock *lock, struct rm_error *error)
 {
     struct rm_run_lock again = {.fd = -1};
@@ -181,7 +195,8 @@ int rm_run_lock_keep(struct rm_run_lock *lock, struct rm_error *error)
         let_go(lock);
         lock->fd = again.fd;
     }
-    return rc;
+    /* On file systems without locks or lasting numbers of files, its own looks like another's. */
+    return rc == -EEXIST && names_this_process(lock->path) ? 0 : rc;
 }
 
 void rm_run_lock_leave(struct rm_run_lock *lock)

@@ -90,6 +90,7 @@ struct rm_daemon {
     bool finished; /* the budget is spent and all is done */
     bool failed;
     char failure[512];       /* why */
+    bool lost;               /* another daemon has the run directory */
     uint32_t interrupts;     /* SIGINT and SIGTERM so far */
     uint64_t interrupted_ns; /* the latest of them */
     int preempted;           /* the signal after which a job waits to be killed; 0 = none */

@@ -11,9 +11,11 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct rm_session session;
@@ -21,6 +23,8 @@ static struct rm_supervisor supervisor;
 static struct rm_log journal;
 static uv_loop_t loop;
 static struct rm_checkpointer c;
+static struct rm_run_lock lock;
+static unsigned losses;
 static char directory[64];
 static double file_hot[RM_HOT_COUNT];
 static enum rm_checkpoint_run where_it_is;
@@ -48,6 +52,13 @@ static void do_then(void *user, enum rm_checkpoint_after after, const char *why)
         rm_checkpointer_cancel(&c, "the run is ending");
 }
 
+static void lose(void *user, const char *why)
+{
+    (void)user, (void)why;
+    losses++;
+    rm_checkpointer_cancel(&c, "the run is ending");
+}
+
 static void drop_event(void *user, const char *name, json_t *data)
 {
     (void)user, (void)name;
@@ -55,7 +66,7 @@ static void drop_event(void *user, const char *name, json_t *data)
 }
 
 static const struct rm_checkpointer_ops ops = {
-    .where = where, .then = do_then, .event = drop_event};
+    .where = where, .then = do_then, .lost = lose, .event = drop_event};
 
 static uint32_t workers(void)
 {
@@ -67,6 +78,8 @@ static int setup(void **state)
     (void)state;
     memset(&then, 0, sizeof then);
     memset(&c, 0, sizeof c);
+    lock = (struct rm_run_lock){.fd = -1};
+    losses = 0;
     memset(&supervisor, 0, sizeof supervisor);
     where_it_is = RM_RUN_IS_TRAINING;
     snprintf(directory, sizeof directory, "/tmp/rm-checkpoint-XXXXXX");
@@ -89,6 +102,7 @@ static int setup(void **state)
                                               .log = &journal,
                                               .loop = &loop,
                                               .run_directory = directory,
+                                              .lock = &lock,
                                               .file_hot = file_hot,
                                               .ops = &ops};
     rm_config_hot_values(&session.experiment, file_hot);
@@ -106,6 +120,7 @@ static int teardown(void **state)
     uv_close((uv_handle_t *)&c.timer, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     rm_session_close(&session);
+    rm_run_lock_leave(&lock);
     rm_file_remove_all(directory);
     return uv_loop_close(&loop);
 }
@@ -363,6 +378,72 @@ static void cancelled_it_ends_when_its_thread_is_back(void **state)
     assert_int_equal(c.failed, 1);
 }
 
+/* The path of checkpoint `number` while it is written, or of `name` in it. */
+static const char *unfinished(uint64_t number, const char *name)
+{
+    static char path[RM_SESSION_PATH_MAX + 64];
+    char folder[RM_SESSION_PATH_MAX];
+    assert_int_equal(rm_session_checkpoint_folder(directory, number, true, folder, NULL), 0);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* Another process holds the lock of the run until it is killed. */
+static pid_t other_daemon(void)
+{
+    struct rm_run_lock its = {.fd = -1};
+    char byte = 0;
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(unlink(lock.path), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (rm_run_lock_take(&its, directory, NULL) == 0 && write(ready[1], &byte, 1) == 1)
+            for (;;)
+                pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+/* It writes a checkpoint of the same number, which stays; and the run ends before any `after`. */
+static void who_lost_the_run_removes_nothing(void **state)
+{
+    static const enum rm_checkpoint_stage stages[] = {RM_CHECKPOINT_IDLE, RM_CHECKPOINT_AWAITING};
+    struct rm_error error = {""};
+    uint64_t numbers[1];
+    (void)state;
+    for (unsigned i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        assert_int_equal(rm_run_lock_take(&lock, directory, &error), 0);
+        if (stages[i] == RM_CHECKPOINT_AWAITING) {
+            ask();
+            until(RM_CHECKPOINT_HOLDING);
+            hold();
+            until(RM_CHECKPOINT_AWAITING);
+        }
+        const pid_t other = other_daemon();
+        if (stages[i] == RM_CHECKPOINT_IDLE) {
+            assert_int_equal(rm_checkpoint_begin(directory, c.number + 1, &error), 0);
+            rm_checkpointer_end(&c, RM_AFTER_PAUSE, "");
+        }
+        write_parts();
+        until(RM_CHECKPOINT_IDLE);
+        while (c.removals)
+            uv_run(&loop, UV_RUN_ONCE);
+        kill(other, SIGKILL);
+        assert_int_equal(waitpid(other, NULL, 0), other);
+        assert_int_equal(access(unfinished(c.number, ""), F_OK), 0);
+        assert_int_equal(losses, i + 1);
+        assert_int_equal(then.times, 0);
+        assert_non_null(strstr(c.why, "already running"));
+        rm_run_lock_leave(&lock);
+    }
+    assert_int_equal(rm_checkpoint_list(directory, numbers, 1), 0);
+}
+
 static void where_there_can_be_none_it_goes_on_without(void **state)
 {
     struct rm_error error = {""};
@@ -460,6 +541,7 @@ int main(void)
         T(a_stop_has_what_was_learned),
         T(a_stop_ends_with_its_grace),
         T(cancelled_it_ends_when_its_thread_is_back),
+        T(who_lost_the_run_removes_nothing),
         T(where_there_can_be_none_it_goes_on_without),
         T(what_a_world_wrote_is_not_sealed),
         T(who_could_not_write_is_named),

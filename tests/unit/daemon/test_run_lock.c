@@ -100,7 +100,9 @@ static void children_do_not_keep_it(void **state)
 static void one_that_is_removed_is_made_again(void **state)
 {
     struct rm_run_lock mine = {.fd = -1}, other = {.fd = -1};
+    struct rm_run_holder self;
     struct rm_error error = {""};
+    char text[256];
     (void)state;
     assert_int_equal(rm_run_lock_take(&mine, home, &error), 0);
     assert_int_equal(rm_run_lock_keep(&mine, &error), 0);
@@ -110,6 +112,11 @@ static void one_that_is_removed_is_made_again(void **state)
     assert_int_equal(rm_run_lock_take(&other, home, &error), -EEXIST);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rm_run_lock_take(&other, home, &error), 0);
+    assert_int_equal(rm_run_lock_keep(&mine, &error), 0); /* its own, by the file's words */
+    rm_run_holder_self(&self);
+    snprintf(text, sizeof text, "process %d host %s boot %s\n", (int)getppid(), self.host,
+             self.boot);
+    left_by(text);
     assert_int_equal(rm_run_lock_keep(&mine, &error), -EEXIST);
     rm_run_lock_leave(&mine); /* and leaves the other one's */
     assert_int_equal(access(path, F_OK), 0);

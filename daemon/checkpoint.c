@@ -63,7 +63,7 @@ enum {
 
 /* Two lines for each stage. Columns: asked, possible, thread; workers, failed, cancel. A request
  * during a checkpoint raises the number `asked`. A checkpoint that is being sealed is finished, or
- * its thread fails, because `cancelled` ends the reading of files. */
+ * its thread fails, because `read_until_ns` ends the reading of files. */
 /* clang-format off */
 static const struct transition table[][EVENT_COUNT] = {
     [IDLE]       = {{WAITING, ACT_LOOK},       {IDLE, ACT_NOTHING},       {IDLE, ACT_NOTHING},
@@ -386,6 +386,7 @@ static void check_deadlines(uv_timer_t *timer)
     const uint64_t now = rm_now_ns();
     if (afters[c->after].bounds && now >= c->end_by_ns) {
         const enum rm_checkpoint_after after = c->after;
+        RM_POKE(&c->read_until_ns, now);
         rm_checkpointer_cancel(c, "supervisor.stop_grace_s have passed");
         c->spec.ops->then(c->spec.user, after, c->end_why);
     } else if (looks[c->stage]) {
@@ -440,7 +441,7 @@ static void seal(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
     if (keep_run(c) == 0)
-        c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->cancelled, &c->error);
+        c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->read_until_ns, &c->error);
     c->missing.text[0] = '\0';
     if (c->rc == 0)
         rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->missing);
@@ -635,7 +636,7 @@ static void read_kept(struct rm_checkpointer *c)
 static void begin_seal(struct rm_checkpointer *c)
 {
     read_kept(c);
-    RM_POKE(&c->cancelled, false);
+    RM_POKE(&c->read_until_ns, 0);
     have_done(c, seal);
 }
 
@@ -732,14 +733,18 @@ void rm_checkpointer_insist(struct rm_checkpointer *c)
     fire(c, EVENT_ASKED);
 }
 
+static uint64_t end_of_grace(const struct rm_checkpointer *c, uint64_t now_ns)
+{
+    return now_ns + (uint64_t)(c->spec.session->experiment.supervisor.stop_grace_s * 1e9);
+}
+
 void rm_checkpointer_end(struct rm_checkpointer *c, enum rm_checkpoint_after after, const char *why)
 {
     if (after <= c->after)
         return;
-    const double grace_s = c->spec.session->experiment.supervisor.stop_grace_s;
     c->after = after;
     snprintf(c->end_why, sizeof c->end_why, "%s", why);
-    c->end_by_ns = rm_now_ns() + (uint64_t)(grace_s * 1e9);
+    c->end_by_ns = end_of_grace(c, rm_now_ns());
     c->asked = c->number + 1;
     fire(c, EVENT_ASKED);
 }
@@ -749,7 +754,9 @@ void rm_checkpointer_cancel(struct rm_checkpointer *c, const char *why)
     c->after = RM_AFTER_CONTINUE;
     c->insists = false;
     c->asked = c->number;
-    RM_POKE(&c->cancelled, true);
+    const uint64_t end_ns = end_of_grace(c, rm_now_ns()), set_ns = RM_PEEK(&c->read_until_ns);
+    if (!set_ns || set_ns > end_ns)
+        RM_POKE(&c->read_until_ns, end_ns);
     if (in_hand(c) && c->stage != RM_CHECKPOINT_ABANDONING)
         snprintf(c->why, sizeof c->why, "%s", why);
     fire(c, EVENT_CANCEL);

@@ -111,9 +111,9 @@ struct rm_checkpointer {
     struct rm_state *shared;
     struct rm_checkpoint_facts facts;
     struct rm_checkpoints_kept kept;
-    bool lost;              /* the thread found the run's lock with another daemon */
-    _Atomic bool cancelled; /* the thread that seals shall end */
-    int rc;                 /* the thread's result and message */
+    bool lost;                      /* the thread found the run's lock with another daemon */
+    _Atomic uint64_t read_until_ns; /* when the thread that seals ends reading files, 0 = never */
+    int rc;                         /* the thread's result and message */
     struct rm_error error;
     struct rm_error missing, missed; /* missing files of a checkpoint: now, and already logged */
     uv_work_t work;
@@ -155,7 +155,8 @@ void rm_checkpointer_tick(struct rm_checkpointer *checkpointer, uint64_t now_ns)
 /* After the daemon did not run for so long, until now: moves all deadlines. */
 void rm_checkpointer_away(struct rm_checkpointer *checkpointer, uint64_t away_ns, uint64_t now_ns);
 
-/* The run ends: cancels the current checkpoint and its `after`. */
+/* The run ends: cancels the current checkpoint and its `after`. One that is being sealed is
+ * finished, if its files are read within supervisor.stop_grace_s. */
 void rm_checkpointer_cancel(struct rm_checkpointer *checkpointer, const char *why);
 
 #endif

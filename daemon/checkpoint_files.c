@@ -13,11 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LEVELS_MAX 16 /* of folders; a checkpoint has one */
+
 /* --- folders --------------------------------------------------------------------------------- */
 
 /* A folder of files and of folders of files. The manifest goes first: without it there is no
- * checkpoint, whatever else is left of it. */
-static void remove_tree(const char *path)
+ * checkpoint, whatever else is left of it. A world can make folders deeper than `levels`: they
+ * stay, because a thread's stack ends. */
+static void remove_tree(const char *path, unsigned levels)
 {
     char below[PATH_MAX];
     struct stat about;
@@ -35,8 +38,8 @@ static void remove_tree(const char *path)
             snprintf(below, sizeof below, "%s/%s", path, e->d_name) >= (int)sizeof below)
             continue;
         const int rc = rm_file_remove(below);
-        if (rc == -ENOTEMPTY || rc == -EEXIST)
-            remove_tree(below);
+        if (levels && (rc == -ENOTEMPTY || rc == -EEXIST))
+            remove_tree(below, levels - 1);
     }
     if (folder)
         closedir(folder);
@@ -107,7 +110,7 @@ void rm_checkpoint_abandon(const char *run_directory, uint64_t number)
 {
     char path[RM_SESSION_PATH_MAX];
     if (rm_session_checkpoint_folder(run_directory, number, true, path, NULL) == 0)
-        remove_tree(path);
+        remove_tree(path, LEVELS_MAX);
 }
 
 int rm_checkpoint_parent(const char *run_directory, struct rm_error *error)
@@ -138,7 +141,7 @@ int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_er
 /* --- sealing --------------------------------------------------------------------------------- */
 
 int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_facts *facts,
-                       const _Atomic bool *cancelled, struct rm_error *error)
+                       const _Atomic uint64_t *read_until_ns, struct rm_error *error)
 {
     char from[RM_SESSION_PATH_MAX], to[RM_SESSION_PATH_MAX], above[RM_SESSION_PATH_MAX];
     int rc = rm_session_checkpoint_folder(run_directory, facts->number, true, from, error);
@@ -148,7 +151,7 @@ int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_fac
         return rc;
     json_t *files;
     RM_FAULT("checkpoint.seal.before");
-    rc = rm_manifest_files(from, cancelled, &files, error);
+    rc = rm_manifest_files(from, read_until_ns, &files, error);
     RM_FAULT("checkpoint.seal.hashed");
     if (rc == 0)
         rc = rm_manifest_write(from, facts, files, error);
@@ -221,7 +224,7 @@ void rm_checkpoint_prune(const char *run_directory, const struct rm_checkpoints_
                 rm_session_checkpoint_folder(run_directory, numbers[i], unfinished, folder, NULL) ==
                     0) {
                 RM_FAULT("checkpoint.prune.before");
-                remove_tree(folder);
+                remove_tree(folder, LEVELS_MAX);
             }
     }
     free(numbers);

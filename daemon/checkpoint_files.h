@@ -38,9 +38,10 @@ int rm_checkpoint_parent(const char *run_directory, struct rm_error *error);
 int rm_checkpoint_begin(const char *run_directory, uint64_t number, struct rm_error *error);
 
 /* Writes the manifest and renames the folder. Call it when all other files are there. -ECANCELED:
- * *cancelled (NULL: never) became true while files were read. */
+ * files were still being read at *read_until_ns (NULL or 0: no limit), which may change meanwhile.
+ */
 int rm_checkpoint_seal(const char *run_directory, const struct rm_checkpoint_facts *facts,
-                       const _Atomic bool *cancelled, struct rm_error *error);
+                       const _Atomic uint64_t *read_until_ns, struct rm_error *error);
 
 /* Removes an unfinished checkpoint. */
 void rm_checkpoint_abandon(const char *run_directory, uint64_t number);

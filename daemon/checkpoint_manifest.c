@@ -4,6 +4,7 @@
 #include "config/json_value.h"
 #include "config/utf8.h"
 #include "shm/atomic.h"
+#include "shm/base/clock.h"
 #include "shm/base/fault.h"
 #include "shm/base/file.h"
 
@@ -24,7 +25,7 @@
 
 #define HASH_BUFFER  (1u << 18)
 #define MANIFEST_MAX (64u << 20)
-#define FILES_MAX    4096 /* no run writes as many */
+#define FILES_MAX    4096 /* and folders; no run writes as many */
 
 void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts)
 {
@@ -34,8 +35,19 @@ void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts)
 
 /* --- hashes ---------------------------------------------------------------------------------- */
 
-/* A world can make a file that takes hours to read: a cancelled checkpoint does not read on. */
-static int hash_file(const char *path, const _Atomic bool *cancelled, uint64_t *bytes,
+/* A world can make a file that takes hours to read. */
+static bool is_late(const _Atomic uint64_t *read_until_ns)
+{
+    const uint64_t until_ns = read_until_ns ? RM_PEEK(read_until_ns) : 0;
+    return until_ns && rm_now_ns() >= until_ns;
+}
+
+static int late(const char *path, struct rm_error *error)
+{
+    return rm_fail(error, -ECANCELED, "%s: was still being read at the deadline", path);
+}
+
+static int hash_file(const char *path, const _Atomic uint64_t *read_until_ns, uint64_t *bytes,
                      uint64_t *hash, struct rm_error *error)
 {
     uint8_t *buffer = malloc(HASH_BUFFER);
@@ -53,7 +65,7 @@ static int hash_file(const char *path, const _Atomic bool *cancelled, uint64_t *
             break;
         if (n < 0 && errno != EINTR)
             rc = -errno;
-        else if (cancelled && RM_PEEK(cancelled))
+        else if (is_late(read_until_ns))
             rc = -ECANCELED;
         if (n > 0) {
             XXH3_64bits_update(state, buffer, (size_t)n);
@@ -66,10 +78,9 @@ static int hash_file(const char *path, const _Atomic bool *cancelled, uint64_t *
         close(fd);
     XXH3_freeState(state);
     free(buffer);
-    return rc && fd >= 0
-               ? rm_fail(error, rc, "%s: %s", path,
-                         rc == -ECANCELED ? "was still being read at the deadline" : strerror(-rc))
-               : rc;
+    if (rc == -ECANCELED)
+        return late(path, error);
+    return rc && fd >= 0 ? rm_fail(error, rc, "%s: %s", path, strerror(-rc)) : rc;
 }
 
 static void hex_of(uint64_t hash, char text[17])
@@ -90,8 +101,9 @@ static int hash_json(const json_t *value, char text[17])
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-static int note_files(const char *folder, const char *within, const _Atomic bool *cancelled,
-                      json_t *files, struct rm_error *error)
+/* *seen: how many files and folders it has seen. */
+static int note_files(const char *folder, const char *within, const _Atomic uint64_t *read_until_ns,
+                      json_t *files, unsigned *seen, struct rm_error *error)
 {
     char here[PATH_MAX], path[PATH_MAX], name[NAME_MAX * 2 + 2], hex[17];
     DIR *entries;
@@ -105,15 +117,18 @@ static int note_files(const char *folder, const char *within, const _Atomic bool
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         snprintf(name, sizeof name, "%s%s%s", within, within[0] ? "/" : "", e->d_name);
-        if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
-            fstatat(dirfd(entries), e->d_name, &about, AT_SYMLINK_NOFOLLOW) < 0)
+        if (is_late(read_until_ns))
+            rc = late(folder, error);
+        else if (++*seen > FILES_MAX)
+            rc = rm_fail(error, -E2BIG,
+                         "%s: more than %d files and folders; a world made some of them", folder,
+                         FILES_MAX);
+        else if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path ||
+                 fstatat(dirfd(entries), e->d_name, &about, AT_SYMLINK_NOFOLLOW) < 0)
             rc = rm_fail(error, -ENAMETOOLONG, "%s/%s: cannot be read", folder, name);
         else if (S_ISDIR(about.st_mode))
-            rc = within[0] ? 0 : note_files(folder, e->d_name, cancelled, files, error);
-        else if (json_array_size(files) == FILES_MAX)
-            rc = rm_fail(error, -E2BIG, "%s: more than %d files; a world made some of them", folder,
-                         FILES_MAX);
-        else if ((rc = hash_file(path, cancelled, &bytes, &hash, error)) == 0) {
+            rc = within[0] ? 0 : note_files(folder, e->d_name, read_until_ns, files, seen, error);
+        else if ((rc = hash_file(path, read_until_ns, &bytes, &hash, error)) == 0) {
             hex_of(hash, hex);
             json_array_append_new(files, json_pack("{s:s,s:I,s:s}", "name", name, "bytes",
                                                    (json_int_t)bytes, "xxh3", hex));
@@ -123,11 +138,12 @@ static int note_files(const char *folder, const char *within, const _Atomic bool
     return rc || !within[0] ? rc : rm_file_sync_folder(here, error);
 }
 
-int rm_manifest_files(const char *folder, const _Atomic bool *cancelled, json_t **files,
+int rm_manifest_files(const char *folder, const _Atomic uint64_t *read_until_ns, json_t **files,
                       struct rm_error *error)
 {
+    unsigned seen = 0;
     *files = json_array();
-    return *files ? note_files(folder, "", cancelled, *files, error)
+    return *files ? note_files(folder, "", read_until_ns, *files, &seen, error)
                   : rm_fail(error, -ENOMEM, "%s: no memory to list its files", folder);
 }
 

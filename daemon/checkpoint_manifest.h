@@ -30,8 +30,8 @@ struct rm_checkpoint_facts {
 void rm_checkpoint_facts_free(struct rm_checkpoint_facts *facts);
 
 /* Lists the files in `folder` and in its folders, each with size and hash, and syncs these folders.
- * The caller frees *files, also after an error. */
-int rm_manifest_files(const char *folder, const _Atomic bool *cancelled, json_t **files,
+ * The caller frees *files, also after an error. `read_until_ns` as of rm_checkpoint_seal(). */
+int rm_manifest_files(const char *folder, const _Atomic uint64_t *read_until_ns, json_t **files,
                       struct rm_error *error);
 
 /* Writes the manifest and syncs it. */

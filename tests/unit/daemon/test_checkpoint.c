@@ -388,6 +388,37 @@ static const char *unfinished(uint64_t number, const char *name)
     return path;
 }
 
+/* To sealing, of a checkpoint with a file of so many bytes, which are all read. */
+static void seal_with(off_t bytes)
+{
+    ask();
+    until(RM_CHECKPOINT_HOLDING);
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    FILE *file = fopen(unfinished(c.number, "large"), "w");
+    assert_non_null(file);
+    assert_int_equal(ftruncate(fileno(file), bytes), 0);
+    fclose(file);
+    write_parts();
+    until(RM_CHECKPOINT_SEALING);
+}
+
+static void one_that_is_sealed_has_the_grace_of_a_stop(void **state)
+{
+    (void)state;
+    seal_with(1 << 28);
+    rm_checkpointer_cancel(&c, "the run is ending");
+    until(RM_CHECKPOINT_IDLE);
+    if (c.made != 1)
+        fail_msg("%s", c.why);
+    session.experiment.supervisor.stop_grace_s = 0.1;
+    seal_with((off_t)1 << 42);
+    rm_checkpointer_cancel(&c, "the run is ending");
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(c.failed, 1);
+    assert_non_null(strstr(c.why, ": was still being read at the deadline"));
+}
+
 /* Another process holds the lock of the run until it is killed. */
 static pid_t other_daemon(void)
 {
@@ -541,6 +572,7 @@ int main(void)
         T(a_stop_has_what_was_learned),
         T(a_stop_ends_with_its_grace),
         T(cancelled_it_ends_when_its_thread_is_back),
+        T(one_that_is_sealed_has_the_grace_of_a_stop),
         T(who_lost_the_run_removes_nothing),
         T(where_there_can_be_none_it_goes_on_without),
         T(what_a_world_wrote_is_not_sealed),

@@ -90,16 +90,17 @@ static void what_is_sealed_is_whole(void **state)
 /* A world can make files beside those of its run, without end and without number. */
 static void what_a_world_adds_ends_with_words(void **state)
 {
-    static const _Atomic bool cancelled = true;
+    static const _Atomic uint64_t past_ns = 1;
     struct rm_checkpoint_facts facts = {
         .run = "t", .number = 7, .score = NAN, .config = json_pack("{s:i}", "seed", 1)};
     struct rm_error error = {""};
-    char name[32];
+    char name[128], folder[RM_SESSION_PATH_MAX];
     (void)state;
+    assert_int_equal(rm_session_checkpoint_folder(run, 7, true, folder, NULL), 0);
     assert_int_equal(rm_checkpoint_begin(run, 7, &error), 0);
     put(7, "endless", "rows");
-    assert_int_equal(rm_checkpoint_seal(run, &facts, &cancelled, &error), -ECANCELED);
-    if (!strstr(error.text, "endless: was still being read at the deadline"))
+    assert_int_equal(rm_checkpoint_seal(run, &facts, &past_ns, &error), -ECANCELED);
+    if (!strstr(error.text, ": was still being read at the deadline"))
         fail_msg("%s", error.text);
     for (int i = 0; i < 4096; i++) {
         snprintf(name, sizeof name, "%d", i);
@@ -109,7 +110,34 @@ static void what_a_world_adds_ends_with_words(void **state)
     if (!strstr(error.text, "more than 4096 files"))
         fail_msg("%s", error.text);
     rm_checkpoint_abandon(run, 7);
+    assert_int_equal(rm_checkpoint_begin(run, 7, &error), 0);
+    for (int i = 0; i < 4096; i++) {
+        snprintf(name, sizeof name, "%s/checkpoints/000007.tmp/%d", run, i);
+        assert_int_equal(mkdir(name, 0755), 0);
+    }
+    assert_int_equal(rm_checkpoint_seal(run, &facts, NULL, &error), -E2BIG);
+    rm_checkpoint_abandon(run, 7);
+    assert_int_equal(access(folder, F_OK), -1);
     rm_checkpoint_facts_free(&facts);
+}
+
+/* A thread's stack would not hold a call for each level. */
+static void what_is_too_deep_stays(void **state)
+{
+    char path[4096];
+    (void)state;
+    assert_int_equal(rm_checkpoint_begin(run, 7, NULL), 0);
+    put(7, "file", "");
+    snprintf(path, sizeof path, "%s/checkpoints/000007.tmp", run);
+    for (int i = 0; i < 2000; i++) {
+        strcat(path, "/d");
+        assert_int_equal(mkdir(path, 0755), 0);
+    }
+    rm_checkpoint_abandon(run, 7);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(rm_checkpoint_begin(run, 7, NULL), 0);
+    snprintf(path, sizeof path, "%s/checkpoints/000007.tmp/file", run);
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 /* Every byte of every file, flipped: refused. Whitespace of the manifest may be what it will, as
@@ -352,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_sealed_is_whole, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_a_world_adds_ends_with_words, make_run, remove_run),
+        cmocka_unit_test_setup_teardown(what_is_too_deep_stays, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_damaged_is_refused, make_run, remove_run),
         cmocka_unit_test_setup_teardown(what_is_claimed_is_checked, make_run, remove_run),
         cmocka_unit_test_setup_teardown(old_ones_go, make_run, remove_run),

@@ -795,8 +795,11 @@ static uint64_t moved(uint64_t at_ns, uint64_t away_ns, uint64_t now_ns)
 void rm_checkpointer_away(struct rm_checkpointer *c, uint64_t away_ns, uint64_t now_ns)
 {
     c->held_from_ns = moved(c->held_from_ns, away_ns, now_ns);
+    c->held_until_ns = moved(c->held_until_ns, away_ns, now_ns);
     c->turned_ns = moved(c->turned_ns, away_ns, now_ns);
     c->end_by_ns += away_ns;
+    if (c->end_by_ns > end_of_grace(c, now_ns)) /* it was noted after the gap, too */
+        c->end_by_ns = end_of_grace(c, now_ns);
 }
 
 /* --- the beginning and the end of a run ------------------------------------------------------ */

@@ -205,10 +205,23 @@ static void a_gap_before_it_began_is_not_its_own(void **state)
         if (c.stage != RM_CHECKPOINT_HOLDING)
             fail_msg("%s", c.why);
     }
-    make();
+    until(RM_CHECKPOINT_HOLDING);
+    hold();
+    until(RM_CHECKPOINT_AWAITING);
+    rm_checkpointer_away(&c, 3600 * RM_NS_PER_S, rm_now_ns());
+    write_parts();
     until(RM_CHECKPOINT_IDLE);
     assert_int_equal(c.made, 1);
     assert_true(c.held_until_ns >= c.held_from_ns);
+}
+
+/* Of a stop that was noted after the gap. */
+static void a_gap_does_not_make_the_grace_longer(void **state)
+{
+    (void)state;
+    rm_checkpointer_end(&c, RM_AFTER_STOP, "terminated");
+    rm_checkpointer_away(&c, 3600 * RM_NS_PER_S, rm_now_ns());
+    assert_true(c.end_by_ns <= rm_now_ns() + 600 * RM_NS_PER_S);
 }
 
 /* Whatever comes after: who still writes its part of an earlier one could not write one of this. */
@@ -564,6 +577,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(goes_through_its_stages),
         T(a_gap_before_it_began_is_not_its_own),
+        T(a_gap_does_not_make_the_grace_longer),
         T(who_still_writes_is_waited_for),
         T(a_death_gives_it_up),
         T(a_learner_within_a_rollout_is_waited_for),

@@ -130,7 +130,6 @@ static void links_of_others_lead_nowhere(void **state)
     assert_int_equal(rm_file_remove(below("victim")), 0);
 }
 
-/* However long it is, up to the limit; nothing but a regular file of this user's. */
 static void put(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -170,6 +169,7 @@ static void what_is_refused_is_not_truncated(void **state)
     assert_int_equal(size_of(below("own")), 0);
 }
 
+/* However long it is, up to the limit; nothing but a regular file of this user's. */
 static void a_file_is_read_whole(void **state)
 {
     static char many[100000];

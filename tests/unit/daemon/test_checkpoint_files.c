@@ -128,9 +128,9 @@ static void what_is_too_deep_stays(void **state)
     (void)state;
     assert_int_equal(rm_checkpoint_begin(run, 7, NULL), 0);
     put(7, "file", "");
-    snprintf(path, sizeof path, "%s/checkpoints/000007.tmp", run);
-    for (int i = 0; i < 2000; i++) {
-        strcat(path, "/d");
+    size_t n = (size_t)snprintf(path, sizeof path, "%s/checkpoints/000007.tmp", run);
+    for (int i = 0; i < 2000 && n + 3 < sizeof path; i++, n += 2) {
+        memcpy(path + n, "/d", 3);
         assert_int_equal(mkdir(path, 0755), 0);
     }
     rm_checkpoint_abandon(run, 7);

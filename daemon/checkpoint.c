@@ -785,21 +785,12 @@ void rm_checkpointer_tick(struct rm_checkpointer *c, uint64_t now_ns)
         c->due_ns = now_ns + RM_NS_PER_S; /* a worker is being restarted */
 }
 
-/* A time in the past, moved by the gap. It may have been noted after the gap, in the turn of the
- * loop that was stopped: never into the future. */
-static uint64_t moved(uint64_t at_ns, uint64_t away_ns, uint64_t now_ns)
-{
-    return at_ns + away_ns < now_ns ? at_ns + away_ns : now_ns;
-}
-
 void rm_checkpointer_away(struct rm_checkpointer *c, uint64_t away_ns, uint64_t now_ns)
 {
-    c->held_from_ns = moved(c->held_from_ns, away_ns, now_ns);
-    c->held_until_ns = moved(c->held_until_ns, away_ns, now_ns);
-    c->turned_ns = moved(c->turned_ns, away_ns, now_ns);
-    c->end_by_ns += away_ns;
-    if (c->end_by_ns > end_of_grace(c, now_ns)) /* it was noted after the gap, too */
-        c->end_by_ns = end_of_grace(c, now_ns);
+    c->held_from_ns = rm_moved_ns(c->held_from_ns, away_ns, now_ns);
+    c->held_until_ns = rm_moved_ns(c->held_until_ns, away_ns, now_ns);
+    c->turned_ns = rm_moved_ns(c->turned_ns, away_ns, now_ns);
+    c->end_by_ns = rm_moved_ns(c->end_by_ns, away_ns, end_of_grace(c, now_ns));
 }
 
 /* --- the beginning and the end of a run ------------------------------------------------------ */

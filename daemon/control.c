@@ -571,8 +571,7 @@ void rm_control_away(struct rm_control *control, uint64_t away_ns)
     const uint64_t now_ns = rm_now_ns();
     for (struct rm_connection *client = control->clients; client; client = client->next) {
         client->moved_ns += away_ns;
-        client->asked_ns =
-            client->asked_ns + away_ns < now_ns ? client->asked_ns + away_ns : now_ns;
+        client->asked_ns = rm_moved_ns(client->asked_ns, away_ns, now_ns);
     }
 }
 

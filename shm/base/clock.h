@@ -17,4 +17,11 @@ static inline uint64_t rm_now_ns(void)
     return (uint64_t)t.tv_sec * RM_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+/* A time after a gap in which the process did not run: moved by the gap, at most to `latest`. It
+ * may have been noted after the gap. */
+static inline uint64_t rm_moved_ns(uint64_t at_ns, uint64_t gap_ns, uint64_t latest_ns)
+{
+    return at_ns + gap_ns < latest_ns ? at_ns + gap_ns : latest_ns;
+}
+
 #endif

@@ -590,7 +590,7 @@ static int start(struct rm_daemon *daemon, struct rm_experiment *experiment, str
         open_files(daemon, error) == 0 && serve(daemon, error) == 0)
         code = run(daemon, error);
     close_all(daemon);
-    if (daemon->console.out && experiment->report)
+    if (daemon->console.out && experiment->report && !daemon->lost)
         write_report(daemon);
     return code;
 }

@@ -399,15 +399,16 @@ static void check_deadlines(uv_timer_t *timer)
 /* Is the run still this daemon's? 0, or why not. */
 static int keep_run(struct rm_checkpointer *c)
 {
-    c->rc = c->spec.lock ? rm_run_lock_keep(c->spec.lock, &c->error) : 0;
-    c->lost = c->rc == -EEXIST;
-    return c->rc;
+    const int rc = c->spec.lock ? rm_run_lock_keep(c->spec.lock, &c->error) : 0;
+    c->lost = rc == -EEXIST;
+    return rc;
 }
 
 static void make_folder(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
-    if (keep_run(c) == 0)
+    c->rc = keep_run(c);
+    if (c->rc == 0)
         c->rc = rm_checkpoint_begin(c->spec.run_directory, c->number, &c->error);
 }
 
@@ -440,10 +441,11 @@ static void write_shared(uv_work_t *work)
 static void seal(uv_work_t *work)
 {
     struct rm_checkpointer *c = work->data;
-    if (keep_run(c) == 0)
+    c->rc = keep_run(c);
+    if (c->rc == 0)
         c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->read_until_ns, &c->error);
     c->missing.text[0] = '\0';
-    if (c->rc == 0)
+    if (c->rc == 0 && keep_run(c) == 0) /* sealing may take minutes */
         rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->missing);
 }
 

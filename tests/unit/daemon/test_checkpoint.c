@@ -488,6 +488,47 @@ static void who_lost_the_run_removes_nothing(void **state)
     assert_int_equal(rm_checkpoint_list(directory, numbers, 1), 0);
 }
 
+/* Whether this process has a file of that path open. */
+static bool is_open(const char *path)
+{
+    char link[64], target[sizeof directory + 64];
+    for (int fd = 0; fd < 256; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(link, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        if (strcmp(target, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The other daemon keeps its checkpoints by its own `checkpoint.keep`. */
+static void who_lost_the_run_while_it_sealed_removes_nothing(void **state)
+{
+    struct rm_error error = {""};
+    uint64_t numbers[4];
+    (void)state;
+    assert_int_equal(rm_run_lock_take(&lock, directory, &error), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        ask();
+        make();
+        until(RM_CHECKPOINT_IDLE);
+    }
+    session.experiment.checkpoint.keep = 1;
+    seal_with((off_t)1 << 42); /* is read until it is truncated, and so does not count as whole */
+    const char *large = unfinished(c.number, "large");
+    while (!is_open(large))
+        usleep(1000);
+    const pid_t other = other_daemon();
+    assert_int_equal(truncate(large, 0), 0);
+    until(RM_CHECKPOINT_IDLE);
+    kill(other, SIGKILL);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+    assert_int_equal(rm_checkpoint_list(directory, numbers, 4), 3);
+    assert_int_equal(losses, 1);
+    rm_run_lock_leave(&lock);
+}
+
 static void where_there_can_be_none_it_goes_on_without(void **state)
 {
     struct rm_error error = {""};
@@ -588,6 +629,7 @@ int main(void)
         T(cancelled_it_ends_when_its_thread_is_back),
         T(one_that_is_sealed_has_the_grace_of_a_stop),
         T(who_lost_the_run_removes_nothing),
+        T(who_lost_the_run_while_it_sealed_removes_nothing),
         T(where_there_can_be_none_it_goes_on_without),
         T(what_a_world_wrote_is_not_sealed),
         T(who_could_not_write_is_named),

@@ -218,15 +218,16 @@ static const struct rm_field status_fields[] = {
     {"pid", RM_FIELD_INTEGER, true, "of ringmasterd"},
     {"mode", RM_FIELD_STRING, true, "free, lockstep or sequential"},
     {"seed", RM_FIELD_INTEGER, true, "of the run"},
-    {"state", RM_FIELD_STRING, true, "starting, running, paused, stopping, done or failed"},
+    {"state", RM_FIELD_STRING, true,
+     "starting, running, paused, stopping, done, failed or stopped"},
     {"reason", RM_FIELD_STRING, false, "why it failed"},
-    {"run_directory", RM_FIELD_STRING, true, "where the run leaves its files"},
-    {"config_file", RM_FIELD_STRING, true, "what it was started from"},
+    {"run_directory", RM_FIELD_STRING, true, "directory of the run's files"},
+    {"config_file", RM_FIELD_STRING, true, "the configuration file"},
     {"uptime_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
     {"trained_s", RM_FIELD_NUMBER, true, "seconds from the run's start to the end of its budget"},
     {"adopted", RM_FIELD_ANY, true,
-     "of a daemon that was killed: rows_before (as it counted them last), rows_after, step; null: "
-     "nothing"},
+     "replay taken over from a killed daemon: rows_before (by its last count), rows_after, "
+     "step; null: none"},
     {"progress", RM_FIELD_OBJECT, true,
      "steps and budget (per agent, over all worlds), fraction, left_s"},
     {"rates", RM_FIELD_OBJECT, true, "steps_per_s of all agents, updates_per_s of all policies"},
@@ -236,6 +237,8 @@ static const struct rm_field status_fields[] = {
     {"evaluation", RM_FIELD_OBJECT, true,
      "latest greedy evaluation: count, episodes, mean, stderr; random, solved, low, high of the "
      "world"},
+    {"curriculum", RM_FIELD_ANY, true,
+     "stage, stages, changes, figure, bound, mean, episodes; null: there is none"},
     {"agents", RM_FIELD_ARRAY, true,
      "per agent: name, policy, env_steps, reward (as score), figures (length and what the world "
      "names: means over up to 100 episodes, of words the share of each), evaluation (mean, stderr, "
@@ -245,11 +248,12 @@ static const struct rm_field status_fields[] = {
     {"workers", RM_FIELD_ARRAY, true,
      "per worker: role, pid, states, generation, deaths, heartbeat, phases (shares of time), "
      "memory"},
-    {"control", RM_FIELD_OBJECT, true, "clients and what was refused or lost"},
+    {"control", RM_FIELD_OBJECT, true,
+     "clients, requests, refusals, closed slow clients, lost events"},
     {"loop", RM_FIELD_OBJECT, true, "turns of the daemon's event loop and the longest of them"},
     {"writers", RM_FIELD_OBJECT, true,
-     "what the daemon's threads have written to files, and to standard error or the journal: "
-     "pieces written, lost (no room), failed; queued_bytes; longest_ms that one took"},
+     "the queues to files, and to standard error or the journal: lines and rows written, "
+     "lost (the queue was full), failed; queued_bytes; longest_ms of one write"},
     {"reader", RM_FIELD_ANY, true,
      "the command of metrics.exec: running, sent, lost (rows); null: there is none"},
     FIELDS_END};
@@ -258,6 +262,9 @@ static const struct rm_field metrics_arguments[] = {
     {"describe", RM_FIELD_BOOLEAN, false, "with names, units, kinds and meanings"}, FIELDS_END};
 static const struct rm_field metrics_fields[] = {
     {"time_s", RM_FIELD_NUMBER, true, "seconds that the run has taken, as in metrics.csv"},
+    {"steps", RM_FIELD_INTEGER, true, "steps per agent"},
+    {"host", RM_FIELD_OBJECT, true,
+     "cores that the run may use; cpu_s and steal_s of all processors since boot; daemon_cpu_s"},
     {"settings", RM_FIELD_OBJECT, true, "values of the keys that may change while it runs"},
     {"policies", RM_FIELD_ARRAY, true, "per policy: name, values"},
     {"workers", RM_FIELD_ARRAY, true, "per worker: name, role, values"},
@@ -296,7 +303,7 @@ static const struct rm_field get_fields[] = {{"key", RM_FIELD_STRING, false, "as
 static const struct rm_field set_arguments[] = {
     {"key", RM_FIELD_STRING, true, "path of a key that may change while running"},
     {"value", RM_FIELD_ANY, true, "its new value; \"default\": that of the configuration"},
-    {"keep", RM_FIELD_BOOLEAN, false, "also when the run goes on after a restart"},
+    {"keep", RM_FIELD_BOOLEAN, false, "the value is kept when the run is resumed"},
     FIELDS_END};
 static const struct rm_field set_fields[] = {
     {"key", RM_FIELD_STRING, true, "as asked for"},
@@ -326,7 +333,7 @@ static const struct rm_field policies_fields[] = {
 static const struct rm_field events_arguments[] = {
     {"subscribe", RM_FIELD_BOOLEAN, false, "false: no more; without: true"}, FIELDS_END};
 static const struct rm_field events_fields[] = {
-    {"subscribed", RM_FIELD_BOOLEAN, true, "whether events come from now on"}, FIELDS_END};
+    {"subscribed", RM_FIELD_BOOLEAN, true, "whether events are sent from now on"}, FIELDS_END};
 
 static const struct rm_field schema_fields[] = {
     {"commands", RM_FIELD_ARRAY, true,
@@ -338,7 +345,8 @@ const struct rm_command rm_commands[] = {
     {"metrics", RM_ACCESS_SEE, metrics_arguments, metrics_fields, "All counters and gauges.",
      metrics},
     {"counters", RM_ACCESS_SEE, nothing, counters_fields,
-     "Where these are in shared memory, to be read without asking.", counters},
+     "Where the counters and gauges are in shared memory, for programs that read them there.",
+     counters},
     {"get", RM_ACCESS_SEE, get_arguments, get_fields, "A configuration key, or all of them.", get},
     {"set", RM_ACCESS_ADMINISTER, set_arguments, set_fields,
      "Changes a key that may change while the experiment runs.", set},
@@ -346,17 +354,17 @@ const struct rm_command rm_commands[] = {
      "Every duty writes a mark in shared memory when it enters a phase.", trace},
     {"pause", RM_ACCESS_OPERATE, nothing, state_fields,
      "All workers finish the current turn and sleep.", pause_run},
-    {"resume", RM_ACCESS_OPERATE, nothing, state_fields, "Goes on after a pause.", resume},
+    {"resume", RM_ACCESS_OPERATE, nothing, state_fields, "Continues a paused run.", resume},
     {"checkpoint", RM_ACCESS_OPERATE, nothing, checkpoint_fields,
-     "Writes a checkpoint: all that is needed to go on from here.", checkpoint},
+     "Writes a checkpoint, from which the run can be resumed.", checkpoint},
     {"evaluate", RM_ACCESS_OPERATE, evaluate_arguments, evaluate_fields,
      "Plays greedy episodes with the latest weights.", evaluate},
     {"policies", RM_ACCESS_OPERATE, nothing, policies_fields,
      "Writes the latest weights of all policies as files.", policies},
     {"stop", RM_ACCESS_OPERATE, nothing, state_fields,
-     "Ends the run in good order; the daemon exits with 0.", stop},
+     "Writes a checkpoint and ends the run; the daemon exits with 0.", stop},
     {"events", RM_ACCESS_SEE, events_arguments, events_fields,
-     "Sends events from now on: state, worker, set, evaluation.", events},
+     "Sends events from now on: state, worker, set, evaluation, stage, checkpoint.", events},
     {"query-schema", RM_ACCESS_SEE, nothing, schema_fields, "Describes all commands.",
      query_schema},
 };

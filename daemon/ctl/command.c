@@ -8,9 +8,9 @@ const struct rm_ctl_option rm_ctl_common_options[] = {
 };
 
 const struct rm_ctl_option rm_ctl_connection_options[] = {
-    {"socket", "PATH", "Speaks to the experiment that listens there, whatever its name.",
+    {"socket", "PATH", "Connects to the experiment that listens at this path, whatever its name.",
      RM_COMPLETE_FILE, false},
-    {"timeout", "SECONDS", "Waits that long for an answer (default 10); 0 waits for ever.",
+    {"timeout", "SECONDS", "Waits at most so long for a reply (default 10); 0: without a limit.",
      RM_COMPLETE_NOTHING, false},
     {"json", NULL, "Prints the reply as JSON, for programs.", RM_COMPLETE_NOTHING, false},
     {NULL, NULL, NULL, RM_COMPLETE_NOTHING, false},
@@ -28,16 +28,18 @@ const struct rm_ctl_option rm_ctl_connection_options[] = {
 
 static const struct rm_ctl_option run_options[] = {
     SET_OPTION,
-    {"name", "NAME", "Runs under another name than the file's.", RM_COMPLETE_NOTHING, false},
-    {"run-directory", "DIR", "Makes the run's directory there.", RM_COMPLETE_DIRECTORY, false},
-    {"socket", "PATH", "Listens there instead of in the default place.", RM_COMPLETE_FILE, false},
-    {"seeds", "N", "Makes N runs, of the seeds from the file's on.", RM_COMPLETE_NOTHING, false},
-    {"jobs", "N", "Makes so many of many runs at a time (default: one a core).",
+    {"name", "NAME", "Runs under this name instead of the file's.", RM_COMPLETE_NOTHING, false},
+    {"run-directory", "DIR", "Makes the run's directory below this one instead of run.directory.",
+     RM_COMPLETE_DIRECTORY, false},
+    {"socket", "PATH", "Listens at this path instead of the default one.", RM_COMPLETE_FILE, false},
+    {"seeds", "N", "Makes N runs with consecutive seeds, beginning with the file's.",
+     RM_COMPLETE_NOTHING, false},
+    {"jobs", "N", "Of several runs, makes N at a time (default: one for each core).",
      RM_COMPLETE_NOTHING, false},
     {"tune", "[SECONDS]",
      "Tries, in 120 s or SECONDS, settings that change only speed; writes FILE.tuned.json.",
      RM_COMPLETE_NOTHING, false},
-    {"resume", NULL, "Goes on from the latest run's newest checkpoint, or fails.",
+    {"resume", NULL, "Resumes the latest run from its newest checkpoint, or fails.",
      RM_COMPLETE_NOTHING, false},
     {"fresh", NULL, "Starts a new run, even if a run could be resumed.", RM_COMPLETE_NOTHING,
      false},
@@ -67,9 +69,9 @@ static const struct rm_ctl_option check_world_options[] = {
      "Sets a key as in an experiment's file, such as world.options.turns=5 or seed=7; may be given "
      "again.",
      RM_COMPLETE_SETTING, true},
-    {"steps", "N", "Plays that many steps in every try, not as many as episodes take.",
+    {"steps", "N", "Plays N steps in every trial (default: as many as its episodes take).",
      RM_COMPLETE_NOTHING, false},
-    {"timeout", "SECONDS", "Ends a try that takes longer (default 600).", RM_COMPLETE_NOTHING,
+    {"timeout", "SECONDS", "Ends a trial that takes longer (default 600).", RM_COMPLETE_NOTHING,
      false},
     {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
@@ -78,19 +80,18 @@ static const struct rm_ctl_option check_world_options[] = {
 #define FPS_OPTION                                                                                 \
     {                                                                                              \
         "fps", "N",                                                                                \
-            "Shows so many states a second (default 8); 0, as outside of a terminal: as fast "     \
-            "as they come.",                                                                       \
+            "Shows N states a second (default 8); 0: as fast as they are made, as when the "       \
+            "output is not a terminal.",                                                           \
             RM_COMPLETE_NOTHING, false                                                             \
     }
 
 static const struct rm_ctl_option play_options[] = {
     SET_OPTION,
     {"policy", "PATH",
-     "Plays this policy, a file of a run's policies/, or all those of a folder; may be given "
-     "again. "
-     "Without it, those of the latest run.",
+     "Plays this policy, a file of a run's policies/, or all policies of a folder; may be "
+     "given again. Without it, plays the policies of the latest run.",
      RM_COMPLETE_FILE, true},
-    {"episodes", "N", "Plays that many episodes (default 1).", RM_COMPLETE_NOTHING, false},
+    {"episodes", "N", "Plays N episodes (default 1).", RM_COMPLETE_NOTHING, false},
     FPS_OPTION,
     {"record", "FILE", "Writes a film, FILE.gif or FILE.mp4, instead of showing text.",
      RM_COMPLETE_FILE, false},
@@ -98,30 +99,31 @@ static const struct rm_ctl_option play_options[] = {
 };
 
 static const struct rm_ctl_option watch_options[] = {
-    {"episodes", "N", "Ends after that many episodes.", RM_COMPLETE_NOTHING, false},
+    {"episodes", "N", "Ends after N episodes.", RM_COMPLETE_NOTHING, false},
     FPS_OPTION,
     END,
 };
 
 static const struct rm_ctl_option list_options[] = {
-    {"timeout", "SECONDS", "Waits that long for each experiment (default 2).", RM_COMPLETE_NOTHING,
-     false},
+    {"timeout", "SECONDS", "Waits at most so long for each experiment (default 2).",
+     RM_COMPLETE_NOTHING, false},
     {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
 static const struct rm_ctl_option set_options[] = {
-    {"keep", NULL, "Keeps it when the run goes on after a restart.", RM_COMPLETE_NOTHING, false},
+    {"keep", NULL, "Keeps the value when the run is resumed.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
 static const struct rm_ctl_option evaluate_options[] = {
-    {"episodes", "N", "Plays that many episodes instead of evaluation.episodes.",
-     RM_COMPLETE_NOTHING, false},
+    {"episodes", "N", "Plays N episodes instead of evaluation.episodes.", RM_COMPLETE_NOTHING,
+     false},
     {"wait", NULL, "Waits for the result and prints it.", RM_COMPLETE_NOTHING, false},
     {"policy", "PATH",
-     "Evaluates this policy without a run, in the experiment of a FILE: a file of a run's "
-     "policies/, or all those of a folder; may be given again.",
+     "Evaluates this policy without a run, in the experiment of a file: NAME is that file. "
+     "PATH is a file of a run's policies/, or a folder with all policies; may be given "
+     "again.",
      RM_COMPLETE_FILE, true},
     {"set", "KEY=VALUE", "With --policy: overrides a key; may be given again.", RM_COMPLETE_SETTING,
      true},
@@ -132,23 +134,23 @@ static const struct rm_ctl_option evaluate_options[] = {
 static const struct rm_ctl_option rank_options[] = {
     SET_OPTION,
     {"policy", "PATH",
-     "Ranks by this policy, a file of a run's policies/, or those of a folder. Without it, by the "
-     "latest run's.",
+     "Ranks by this policy, a file of a run's policies/, or by the policies of a folder. "
+     "Without it, ranks by those of the latest run.",
      RM_COMPLETE_FILE, true},
-    {"corruptions", "K", "Takes so many corruptions of the head and of the tail, by default 100.",
+    {"corruptions", "K", "Makes K corruptions of the head and K of the tail (default 100).",
      RM_COMPLETE_NOTHING, false},
-    {"queries", "N", "Ranks only the first so many queries of the split.", RM_COMPLETE_NOTHING,
-     false},
+    {"queries", "N", "Ranks only the first N queries of the split.", RM_COMPLETE_NOTHING, false},
     {"json", NULL, "Prints JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
 static const struct rm_ctl_option record_options[] = {
     {"to", "PATH",
-     "Exports into this folder, a file of NumPy for each column; or into a file that ends with "
-     ".npz, .parquet or .h5, for which python3 needs the ringmaster package.",
+     "Exports into this folder, with a NumPy file for each column, or into a file whose "
+     "name ends with .npz, .parquet or .h5; such a file needs python3 with the ringmaster "
+     "package.",
      RM_COMPLETE_FILE, false},
-    {"json", NULL, "Lists as JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    {"json", NULL, "Prints the list as JSON, for programs.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
@@ -157,38 +159,37 @@ static const struct rm_ctl_option explain_options[] = {
      "Only predicts the rate with this setting, or with several together; may be given again.",
      RM_COMPLETE_SETTING, true},
     {"verify", "SECONDS",
-     "With --set: tries the change twice for so many seconds and prints the measured rates, too: "
-     "on the running experiment if it can change there, or in short runs from its newest "
-     "checkpoint.",
+     "With --set: tries the change twice, for so many seconds each, and also prints the "
+     "measured rates. The change is tried on the running experiment if its keys may change "
+     "there, otherwise in short runs from the newest checkpoint.",
      RM_COMPLETE_NOTHING, false},
     END,
 };
 
 static const struct rm_ctl_option stop_options[] = {
-    {"wait", NULL, "Waits until the experiment is gone.", RM_COMPLETE_NOTHING, false},
+    {"wait", NULL, "Waits until the experiment has ended.", RM_COMPLETE_NOTHING, false},
     END,
 };
 
 static const struct rm_ctl_option logs_options[] = {
-    {"follow", NULL, "Prints what comes as well, until the run ends (-f).", RM_COMPLETE_NOTHING,
-     false},
-    {"lines", "N", "Begins with the last N lines instead of the first.", RM_COMPLETE_NOTHING,
+    {"follow", NULL, "Also prints new lines, until the run ends (-f).", RM_COMPLETE_NOTHING, false},
+    {"lines", "N", "Begins with the last N lines instead of the first line.", RM_COMPLETE_NOTHING,
      false},
     {"worker", "WORKER",
-     "Prints only what a worker said or what happened to it, such as actor-0; a role, such as "
-     "actor, "
-     "means all workers of it.",
+     "Prints only the output and the events of this worker, such as actor-0, or of all "
+     "workers of a role, such as actor.",
      RM_COMPLETE_NOTHING, false},
     {"socket", "PATH", "Reads the log of the experiment that listens there, whatever its name.",
      RM_COMPLETE_FILE, false},
-    {"timeout", "SECONDS", "Waits that long for an answer (default 10); 0 waits for ever.",
+    {"timeout", "SECONDS", "Waits at most so long for a reply (default 10); 0: without a limit.",
      RM_COMPLETE_NOTHING, false},
     END,
 };
 
 static const struct rm_ctl_option trace_options[] = {
-    {"seconds", "N", "Traces for so long, at most 60 (default 1).", RM_COMPLETE_NOTHING, false},
-    {"output", "FILE", "Writes it there (-o; default trace.json).", RM_COMPLETE_FILE, false},
+    {"seconds", "N", "Traces for N seconds, at most 60 (default 1).", RM_COMPLETE_NOTHING, false},
+    {"output", "FILE", "Writes the trace to FILE (-o; default trace.json).", RM_COMPLETE_FILE,
+     false},
     END,
 };
 
@@ -198,10 +199,11 @@ static const struct rm_ctl_option compare_options[] = {
 };
 
 static const struct rm_ctl_option report_options[] = {
-    {"output", "FILE", "Writes the page there (-o; default report.html).", RM_COMPLETE_FILE, false},
+    {"output", "FILE", "Writes the page to FILE (-o; default report.html).", RM_COMPLETE_FILE,
+     false},
     {"plots", "DIR",
-     "Writes each plot there as well, as SVG, and as PNG if rsvg-convert, inkscape or "
-     "ImageMagick is installed.",
+     "Also writes each plot into this folder as SVG, and as PNG if rsvg-convert, inkscape "
+     "or ImageMagick is installed.",
      RM_COMPLETE_DIRECTORY, false},
     END,
 };
@@ -215,28 +217,28 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "run",
      .summary = "run an experiment in the foreground",
      .text =
-         "Becomes the ringmasterd found beside it, which trains until the budget of steps is "
-         "spent or until it is interrupted, and leaves report.html in the run's directory; the "
-         "exit code is that of ringmasterd(8). Where the latest run of that name left a "
-         "checkpoint and is not over, it goes on there. With a sweep or --seeds, makes many runs "
-         "instead, prints a table, writes one report, and exits with 7 while a run is missing.",
+         "Executes the ringmasterd that is installed beside ringctl. It trains until the budget "
+         "of steps is spent or it is interrupted, and writes report.html into the run's "
+         "directory. The exit code is that of ringmasterd(8). If the latest run of that name "
+         "has a checkpoint and is not finished, it is resumed. With a sweep or --seeds, ringctl "
+         "makes several runs instead, prints a table, writes one report, and exits with 7 if a "
+         "run is missing.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = run_options,
      .run = rm_ctl_run},
     {.name = "validate",
      .summary = "check an experiment without running it",
-     .text =
-         "Reads the file, opens its world and compiles its networks, so that everything that "
-         "would keep the experiment from starting shows. Prints the agents, the policies with "
-         "their networks' sizes, and the memory that rings and weights will take; and names keys "
-         "that are set and that the chosen algorithm does not look at. Reads every run of a sweep "
-         "and prints their number.",
+     .text = "Reads the file, opens its world and compiles its networks, and so finds everything "
+             "that would prevent a start. Prints the agents, the policies with the sizes of their "
+             "networks, and the memory that rings and weights will take. Also prints keys that are "
+             "set but not used by the chosen algorithm. Of a sweep, reads every run and prints the "
+             "number of runs.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = validate_options,
      .run = rm_ctl_validate},
     {.name = "schema",
      .summary = "print the schema of configuration files",
-     .text = "Prints a JSON Schema, by which editors check and complete configuration files.",
+     .text = "Prints a JSON Schema, with which editors check and complete configuration files.",
      .options = schema_options,
      .run = rm_ctl_schema},
     {.name = "envs",
@@ -247,82 +249,84 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = envs_options,
      .run = rm_ctl_envs},
     {.name = "check-world",
-     .summary = "look whether a world keeps the rules",
+     .summary = "check whether a world keeps the rules",
      .text =
-         "WORLD is the path of a shared object or of a Prolog file (.pl), the name of a built-in "
-         "world, a Python world as world.python has it, or an experiment's file. Plays batches of "
-         "it with random legal "
-         "actions, in processes of its own that are confined as an actor "
-         "is, and prints the rules of docs/worlds.md, which of them were tried, and where the "
-         "first row is that breaks one: order and flags of rows, values and masks, what is not "
-         "written, draws that do not come from the seed, batches that are cut otherwise, saved "
-         "states. Exits with 4 when a rule is broken.",
+         "WORLD is the path of a shared object or of a Prolog file (.pl), the name of a "
+         "built-in world, a Python world as in world.python, or an experiment's file. Plays "
+         "batches of the world with random legal actions, in separate processes that are "
+         "confined as an actor is. Prints the rules of docs/worlds.md, which of them were "
+         "checked, and the first row that breaks one. The rules concern the order and flags of "
+         "rows, values and masks, columns that are not written, draws that do not come from the "
+         "seed, results that depend on how worlds are divided into batches, and saved states. "
+         "Exits with 4 if a rule is broken.",
      .arguments = {{"WORLD", false, RM_COMPLETE_WORLD}},
      .options = check_world_options,
      .run = rm_ctl_check_world},
     {.name = "play",
      .summary = "show how policies play",
-     .text = "Plays the experiment's world with policies of files, in the world of its evaluations "
-             "and with their answers, in a process that is confined as an evaluator is, and shows "
-             "every state: as text, or as a film, which ffmpeg writes, or python3 with imageio.",
+     .text =
+         "Plays the world of the experiment's evaluations with policies from files, and chooses "
+         "actions as evaluations do. The process is confined as an evaluator is. Shows every "
+         "state as text, or writes a film with ffmpeg or with python3 and imageio.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = play_options,
      .run = rm_ctl_play},
     {.name = "rank",
      .summary = "rank true queries among corrupted ones by a policy",
-     .text = "For worlds that ask queries, as the prover does. Plays each query of the split "
-             "(evaluation.options.split) and corruptions of its head and of its tail greedily. A "
-             "candidate's score is the sum of the log-probabilities of the chosen actions, less "
-             "100 if it was not proved. Prints the mean reciprocal rank and Hits@1, 3 and 10 of "
-             "the true query, for each side and averaged; and how many candidates were proved.",
+     .text =
+         "For worlds that ask queries, such as the prover. Greedily plays each query of the "
+         "split (evaluation.options.split) and corruptions of its head and of its tail. A "
+         "candidate's score is the sum of the log-probabilities of the chosen actions, less 100 "
+         "if it was not proved. Prints the mean reciprocal rank and Hits@1, 3 and 10 of the "
+         "true query, for each side and averaged, and the number of candidates that were proved.",
      .arguments = {{"FILE", false, RM_COMPLETE_FILE}},
      .options = rank_options,
      .run = rm_ctl_rank},
     {.name = "record",
      .summary = "list, verify or export a recording",
-     .text = "ACTION is ls, verify or export; RECORDING is a folder that record.directory names, "
-             "also of a run that goes on. ls prints its streams, the rows of each and how many "
-             "were lost. verify reads every chunk and names those that are damaged, with their "
-             "positions; it exits with 7 if there are any. export writes the rows, in their "
-             "order, for NumPy or as a table. docs/histories.md has the format of the files.",
+     .text =
+         "ACTION is ls, verify or export. RECORDING is the folder that record.directory names; "
+         "its run may still be running. ls prints the streams, with the number of rows and of "
+         "lost rows of each. verify reads every chunk and prints the positions of damaged ones; "
+         "it exits with 7 if there are any. export writes the rows, in their order, for NumPy "
+         "or as a table. docs/histories.md has the format of the files.",
      .arguments = {{"ACTION", false, RM_COMPLETE_NOTHING},
                    {"RECORDING", false, RM_COMPLETE_DIRECTORY}},
      .options = record_options,
      .run = rm_ctl_record},
     {.name = "list",
      .summary = "list the running experiments",
-     .text = "Looks for control sockets where this user's experiments and those of the host have "
-             "them. Sockets without a daemon are left out. An experiment whose "
-             "control.socket is another path is reached with --socket.",
+     .text = "Searches the default places for control sockets of this user and of the host. Leaves "
+             "out sockets without a daemon. An experiment with another path as control.socket is "
+             "not listed; other commands reach it with --socket.",
      .options = list_options,
      .run = rm_ctl_list},
     {.name = "status",
      .summary = "show how an experiment is doing",
-     .text = "Prints its state and progress, a table of the agents, one of the policies and one of "
-             "the workers.",
+     .text = "Prints the run's state and progress, and tables of agents, policies and workers.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_status},
     {.name = "explain",
-     .summary = "say what limits the speed of a run, and what would move it",
-     .text =
-         "NAME is a running experiment or the directory of a run. From counters alone: which "
-         "station limits it (stepping worlds, acting, sampling, the update, publishing, "
-         "checkpoints, the evaluator, other processes of the host), where every duty's time went, "
-         "at most three settings that would move it, each with the predicted rate, and settings "
-         "that would not. The window is the latest minute of training, without the beginning of "
-         "the run. docs/explain.md has the model and how well it predicts.",
+     .summary = "show what limits the speed of a run, and what would change it",
+     .text = "NAME is a running experiment or the directory of a run. Reads counters only. Prints "
+             "the station that limits the run (stepping worlds, acting, sampling, the update, "
+             "publishing, checkpoints, the evaluator, other processes of the host), how every duty "
+             "spent its time, at most three settings that would change the rate, each with the "
+             "predicted rate, and settings that would not change it. The window is the latest "
+             "minute of training, without the beginning of the run. docs/explain.md has the model "
+             "and how well it predicts.",
      .arguments = {NAME_ARGUMENT},
      .options = explain_options,
      .group = rm_ctl_connection_options,
      .run = rm_ctl_explain},
     {.name = "trace",
      .summary = "write what every duty does, phase by phase, on a time line",
-     .text = "FILE has the format of Chrome's trace viewer, which Perfetto opens: a track for each "
-             "duty, with its phases and what it waits for. Duties write marks into shared memory "
-             "meanwhile, which costs them little, and nothing at other times. Only root and the "
-             "experiment's own user can read these. Marks that were overwritten because this "
-             "program had no core in time are counted, and their place is marked.",
+     .text = "FILE has the format of Chrome's trace viewer, which Perfetto opens. Each duty has a "
+             "track with its phases and what it waits for. During a trace, duties write marks into "
+             "shared memory, which costs little; at other times they write none. Only root and the "
+             "experiment's own user can read the marks. If ringctl gets no core in time and marks "
+             "are overwritten, it counts them and marks the gap.",
      .arguments = {NAME_ARGUMENT},
      .options = trace_options,
      .group = rm_ctl_connection_options,
@@ -340,11 +344,11 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .run = rm_ctl_get},
     {.name = "set",
      .summary = "change a key while the experiment runs",
-     .text = "Only keys that ringmaster.json(5) marks as hot can be changed; the value is checked "
-             "as it would be in the file. VALUE is JSON; what is not JSON is taken as a string. "
-             "KEY=default takes it back: the value of the configuration, and not kept any more. "
-             "After a restart everything is as the configuration has it, but for what was set "
-             "with --keep.",
+     .text = "Only keys that ringmaster.json(5) marks as hot can be changed. The value is checked "
+             "as in a file. VALUE is JSON; text that is not JSON is a string. KEY=default undoes "
+             "the change: the key has the configuration's value again, and no value is kept. When "
+             "the run is resumed, keys have the configuration's values, except those set with "
+             "--keep.",
      .arguments = {NAME_ARGUMENT, {"KEY=VALUE", false, RM_COMPLETE_HOT_SETTING}},
      .options = set_options,
      .group = rm_ctl_connection_options,
@@ -356,43 +360,45 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_pause},
     {.name = "resume",
-     .summary = "go on after a pause",
+     .summary = "continue a paused experiment",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_resume},
     {.name = "checkpoint",
      .summary = "write a checkpoint now",
      .text =
-         "All that is needed to go on from here, replay included, under checkpoints/ of the run "
-         "directory. Waits until it is there; training goes on meanwhile.",
+         "The checkpoint has all that is needed to resume the run, replay included, and is "
+         "written below checkpoints/ of the run directory. Waits until it is complete; training "
+         "continues meanwhile.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_checkpoint},
     {.name = "evaluate",
      .summary = "play greedy episodes with the latest weights, or with policies of files",
      .text =
-         "Training goes on meanwhile. Waiting takes as long as the evaluation does, unless "
-         "--timeout is given. With --policy no run is needed: NAME is an experiment's file. "
-         "Without --episodes there are evaluation.final_episodes, the same ones as at the end of "
-         "a run, in a confined process. Returns, lengths and the world's figures are printed with "
-         "their standard errors; of policies that act in context also the score in each "
-         "tenth of the episodes.",
+         "Training continues meanwhile. With --wait there is no time limit, unless --timeout is "
+         "given. With --policy no run is needed: NAME is an experiment's file, and a confined "
+         "process plays, without --episodes, evaluation.final_episodes episodes, the same ones "
+         "as at the end of a run. It prints returns, lengths and the world's figures with their "
+         "standard errors, and for policies that act in context also the score in each tenth of "
+         "the episodes.",
      .arguments = {NAME_ARGUMENT},
      .options = evaluate_options,
      .group = rm_ctl_connection_options,
      .run = rm_ctl_evaluate},
     {.name = "watch",
      .summary = "show how the newest policies play",
-     .text = "Plays one episode after another with the weights of now, in a process of its own, "
-             "until it is interrupted or the experiment ends. Nothing of the experiment waits for "
-             "it. The weights are in the run directory, in policies/newest/.",
+     .text = "Plays one episode after another with the current weights, in a separate process, "
+             "until it is interrupted or the experiment ends. The experiment does not wait for it. "
+             "The weights are in policies/newest/ of the run directory.",
      .arguments = {NAME_ARGUMENT},
      .options = watch_options,
      .group = rm_ctl_connection_options,
      .run = rm_ctl_watch},
     {.name = "stop",
-     .summary = "end an experiment in good order",
-     .text = "Workers finish what they are at and policies are written.",
+     .summary = "write a checkpoint and end an experiment",
+     .text = "Workers finish their current turn, and the policies are written. The next start "
+             "resumes the run.",
      .arguments = {NAME_ARGUMENT},
      .options = stop_options,
      .group = rm_ctl_connection_options,
@@ -400,51 +406,52 @@ const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "events",
      .summary = "print what happens, as it happens",
      .text = "Runs until it is interrupted or the experiment ends. A client that reads too slowly "
-             "loses events; the next one says how many.",
+             "loses events; the next event has the number of lost ones.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_events},
     {.name = "report",
-     .summary = "write a page about runs that opens anywhere",
-     .text = "A RUN is a run's directory, an experiment's file (its latest run; all runs of its "
-             "sweep), or the name of a running experiment. The page needs neither network nor "
-             "scripts: learning curves, "
-             "where the time went, settings, what happened, and how to run it again. Runs that "
-             "differ in their seeds alone count as one experiment: their interquartile mean is "
-             "drawn with its interval of 95 % by bootstrap over seeds.",
+     .summary = "write a page about runs, in one file",
+     .text =
+         "A RUN is a run's directory, an experiment's file (its latest run, or all runs of its "
+         "sweep), or the name of a running experiment. The page has learning curves, how "
+         "workers spent their time, settings, events, and the command to run it again; it needs "
+         "neither network nor scripts. Runs that differ only in their seeds count as one "
+         "experiment: their interquartile mean is drawn with its interval of 95 % by bootstrap "
+         "over seeds.",
      .arguments = {{"RUN...", false, RM_COMPLETE_DIRECTORY}},
      .options = report_options,
      .run = rm_ctl_report},
     {.name = "compare",
-     .summary = "say how runs differ, and what that did to speed and score",
+     .summary = "show how runs differ, and the effects on speed and score",
      .text = "A RUN is a run's directory, an experiment's file (its latest run), or the name of a "
-             "running experiment; two or more, and the first is what the others are compared "
-             "with. Prints the settings, versions and hosts that differ; the rates as `explain` "
-             "measures them, their ratios and, on one host, the ratio that its model predicts "
-             "from the first run alone; the score at the last step that all runs have "
-             "reached; and the last evaluations.",
+             "running experiment. Compares the first of two or more runs with the others. Prints "
+             "the settings, versions and hosts that differ; the rates as `explain` measures them, "
+             "their ratios and, on one host, the ratio that its model predicts from the first run "
+             "alone; the score at the last step that all runs have reached; and the last "
+             "evaluations.",
      .arguments = {{"RUN...", false, RM_COMPLETE_DIRECTORY}},
      .options = compare_options,
      .run = rm_ctl_compare},
     {.name = "logs",
      .summary = "print the log of a run",
-     .text = "Prints log.txt of the run's directory: the journal of the run, and what its workers "
-             "print. A run that has ended is meant by its experiment's file, or by its directory.",
+     .text = "Prints log.txt of the run's directory: the journal of the run and the output of its "
+             "workers. For a run that has ended, give its experiment's file or its directory as "
+             "NAME.",
      .arguments = {NAME_ARGUMENT},
      .options = logs_options,
      .run = rm_ctl_logs},
     {.name = "top",
      .summary = "full-screen live view",
-     .text =
-         "Shows progress, what limits the speed and the best change (as `explain` does, every 10 "
-         "s), agents and where each worker's time goes. Keys: q quits, p pauses and resumes, s "
-         "changes the order of the workers, e evaluates, n shows the next experiment, ? "
-         "explains.",
+     .text = "Shows progress, what limits the speed and the best change (as `explain` does, every "
+             "10 s), the agents, and how each worker spends its time. Keys: q quits, p pauses and "
+             "resumes, s changes the order of the workers, e evaluates, n shows the next "
+             "experiment, ? shows help.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_top},
     {.name = "query-schema",
-     .summary = "print the commands an experiment understands",
+     .summary = "print the commands of the control protocol",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_query_schema},

@@ -49,15 +49,18 @@ static void write_section(FILE *out, const char *title, const char *macro,
 
 static const char *const variables[][2] = {
     {"RINGMASTER_RUNTIME_DIR",
-     "Where the control sockets of experiments are, in a directory each, instead of the places "
-     "below."},
-    {"XDG_RUNTIME_DIR", "Its directory `ringmaster` is where other users than root have them."},
+     "The directory that has a directory with a control socket for each experiment, instead "
+     "of the places below."},
+    {"XDG_RUNTIME_DIR",
+     "Control sockets of users other than root are in its directory `ringmaster`."},
     {"NO_COLOR", "When set and not empty, output has no colours."},
 };
 static const char *const files[][2] = {
     {"/run/ringmaster/NAME/control.sock", "The control socket of an experiment of root."},
-    {"$XDG_RUNTIME_DIR/ringmaster/NAME/control.sock", "That of another user with a session."},
-    {"/tmp/ringmaster-UID/NAME/control.sock", "That of another user without one."},
+    {"$XDG_RUNTIME_DIR/ringmaster/NAME/control.sock",
+     "The control socket of another user with a session."},
+    {"/tmp/ringmaster-UID/NAME/control.sock",
+     "The control socket of another user without a session."},
 };
 
 static void write_examples(FILE *out)
@@ -66,7 +69,7 @@ static void write_examples(FILE *out)
         {"Train with another batch size, and watch:",
          "$ ringctl run treasurehunt.json \\-\\-set sample.batch=128",
          "$ ringctl top treasurehunt"},
-        {"Slow the learning down while it runs, and see how well it plays now:",
+        {"Lower the learning rate during the run, and evaluate the current policies:",
          "$ ringctl set optimizer.learning_rate=1e-4",
          "$ ringctl evaluate \\-\\-episodes 100 \\-\\-wait"},
         {"The score of a running experiment, for a script:",
@@ -94,17 +97,17 @@ void rm_man_ringctl(FILE *out)
     rm_mdoc_line(out, ".Fl -help | -version");
     rm_mdoc_line(out, ".Sh DESCRIPTION");
     rm_mdoc_line(out, ".Nm");
-    rm_mdoc_text(out,
-                 "starts experiments, and speaks to those that run over their control sockets. "
-                 "Output is made of tables for people, or JSON for programs with `--json`. "
-                 "Messages go to standard error.");
+    rm_mdoc_text(
+        out, "starts experiments, and controls running ones over their control sockets. It prints "
+             "tables, or JSON with `--json`, and writes messages to standard error.");
     rm_mdoc_line(out, ".Pp");
-    rm_mdoc_text(out, "A command that takes `NAME` means the experiment of that name, or the only "
-                      "one running when none is named. Every command has `--help`. An option's "
-                      "value follows it as the next word or after an equals sign.");
+    rm_mdoc_text(
+        out,
+        "`NAME` is the name of a running experiment; without it a command uses the only one "
+        "that is running. Every command has `--help`. The value of an option is the next word, "
+        "or follows an equals sign.");
     rm_mdoc_line(out, ".Pp");
-    rm_mdoc_text(out, "Commands that speak to a running experiment, from `status` to "
-                      "`query-schema`, also take:");
+    rm_mdoc_text(out, "Commands that connect to a running experiment also take:");
     write_list(out, rm_ctl_connection_options);
     rm_mdoc_line(out, ".Pp");
     rm_mdoc_text(out, "The commands are:");

@@ -447,6 +447,20 @@ static struct rm_connection *least_of(const struct rm_control *control,
     return least;
 }
 
+/* Closes a client to make room, and says so if its socket takes the line at once. */
+static void evict(struct rm_connection *client)
+{
+    size_t bytes = 0;
+    char *line = rm_refusal_line(
+        RM_REFUSED_NOT_NOW, "too many clients: this connection was closed to make room for another",
+        NULL, &bytes);
+    const uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
+    if (line)
+        uv_try_write((uv_stream_t *)&client->pipe, &buffer, 1);
+    free(line);
+    close_client(client);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct rm_control *control = listener->data;
@@ -473,7 +487,7 @@ static void on_connection(uv_stream_t *listener, int status)
     struct rm_connection *least =
         control->counts.clients > RM_CONTROL_CLIENTS_MAX ? least_of(control, client) : NULL;
     if (least)
-        close_client(least);
+        evict(least);
     if (control->counts.clients > RM_CONTROL_CLIENTS_MAX) {
         control->counts.refused++;
         char *line =

@@ -207,15 +207,14 @@ static int greet(struct rm_ctl_client *client, uint64_t deadline, struct rm_erro
 }
 
 /* One attempt. -EAGAIN: it is there, and has no room for another client now. */
-static int attempt(struct rm_ctl_client *client, const struct sockaddr_un *address,
-                   uint64_t deadline, struct rm_error *error)
+static int attempt(struct rm_ctl_client *client, uint64_t deadline, struct rm_error *error)
 {
     client->used = 0;
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->fd < 0)
         return rm_fail(error, -errno, "socket: %s", strerror(errno));
     /* EAGAIN on a Unix socket: its backlog is full. */
-    if (connect(client->fd, (const struct sockaddr *)address, sizeof *address) < 0)
+    if (connect(client->fd, (const struct sockaddr *)&client->address, sizeof client->address) < 0)
         return errno == EAGAIN ? rm_fail(error, -EAGAIN, "it accepts no connections")
                                : rm_fail(error, -errno, "cannot connect: %s", strerror(errno));
     return greet(client, deadline, error);
@@ -234,32 +233,44 @@ static bool pause_until(uint64_t deadline, unsigned attempts)
     return true;
 }
 
+static void disconnect(struct rm_ctl_client *client)
+{
+    if (client->fd >= 0)
+        close(client->fd);
+    client->fd = -1;
+    json_decref(client->greeting);
+    client->greeting = NULL;
+}
+
+int rm_ctl_client_again(struct rm_ctl_client *client, struct rm_error *error)
+{
+    const uint64_t deadline = deadline_after(client->timeout_ns);
+    int rc;
+    for (unsigned attempts = 0;; attempts++) {
+        disconnect(client);
+        rc = attempt(client, deadline, error);
+        if (rc != -EAGAIN)
+            return rc;
+        if (!pause_until(deadline, attempts))
+            return -ETIMEDOUT;
+    }
+}
+
 int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
                        struct rm_error *error)
 {
-    *client = (struct rm_ctl_client){.fd = -1, .timeout_ns = timeout_ns, .next_id = 1};
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
+    *client = (struct rm_ctl_client){
+        .fd = -1, .address.sun_family = AF_UNIX, .timeout_ns = timeout_ns, .next_id = 1};
+    if (strlen(path) >= sizeof client->address.sun_path)
         return rm_fail(error, -ENAMETOOLONG, "%s: longer than the %zu bytes of a socket address",
-                       path, sizeof address.sun_path - 1);
-    memcpy(address.sun_path, path, strlen(path) + 1);
+                       path, sizeof client->address.sun_path - 1);
+    memcpy(client->address.sun_path, path, strlen(path) + 1);
     client->events = json_array();
     client->line = malloc(RM_CTL_CLIENT_LINE_MAX);
     int rc =
         client->line && client->events ? 0 : rm_fail(error, -ENOMEM, "no memory for a connection");
-    const uint64_t deadline = deadline_after(timeout_ns);
-    for (unsigned attempts = 0; rc == 0; attempts++) {
-        rc = attempt(client, &address, deadline, error);
-        if (rc != -EAGAIN)
-            break;
-        if (!pause_until(deadline, attempts)) {
-            rc = -ETIMEDOUT;
-            break;
-        }
-        close(client->fd);
-        client->fd = -1;
-        rc = 0;
-    }
+    if (rc == 0)
+        rc = rm_ctl_client_again(client, error);
     if (rc) {
         rm_ctl_client_close(client);
         return rm_fail_within(error, rc, "%s", path);
@@ -269,13 +280,10 @@ int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t 
 
 void rm_ctl_client_close(struct rm_ctl_client *client)
 {
-    if (client->fd >= 0)
-        close(client->fd);
-    client->fd = -1;
-    json_decref(client->greeting);
+    disconnect(client);
     json_decref(client->events);
     free(client->line);
-    client->greeting = client->events = NULL;
+    client->events = NULL;
     client->line = NULL;
 }
 
@@ -302,28 +310,15 @@ static int take_reply(json_t *message, json_t **reply, struct rm_error *error)
     return 0;
 }
 
-int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t *arguments,
-                       json_t **reply, struct rm_error *error)
+/* Sends request `id` and waits for its reply. -EAGAIN: the daemon closed the connection to make
+ * room for another client, as it says in a line without an id. */
+static int exchange(struct rm_ctl_client *client, const char *text, size_t bytes, json_int_t id,
+                    json_t **reply, struct rm_error *error)
 {
-    *reply = NULL;
-    json_int_t id = (json_int_t)client->next_id++;
-    json_t *request = json_pack("{s:s, s:I}", "execute", command, "id", id);
-    if (arguments)
-        json_object_set_new(request, "arguments", arguments);
-    char *text = json_dumps(request, JSON_COMPACT);
-    json_decref(request);
-    if (!text)
-        return rm_fail(error, -ENOMEM, "%s: cannot be written as JSON", command);
-    size_t length = strlen(text);
-    uint64_t deadline = deadline_after(client->timeout_ns);
-    int rc = length + 1 > RM_CTL_CLIENT_REQUEST_MAX
-                 ? rm_fail(error, -EINVAL, "%s: the request is longer than %d bytes", command,
-                           RM_CTL_CLIENT_REQUEST_MAX)
-                 : 0;
-    text[length] = '\n'; /* in place of the NUL: what is sent is counted, not terminated */
-    if (rc == 0)
-        rc = send_all(client, text, length + 1, deadline, error);
-    free(text);
+    const uint64_t deadline = deadline_after(client->timeout_ns);
+    int rc = send_all(client, text, bytes, deadline, error);
+    if (rc == -ECONNRESET) /* it may have said why */
+        rc = 0;
     while (rc == 0) {
         json_t *message = NULL;
         rc = receive(client, deadline, &message, error);
@@ -340,9 +335,41 @@ int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t
             rc = take_reply(message, reply, error);
         json_decref(message);
         if (!stale)
-            return rc;
+            return rc == -EREMOTEIO && !got ? -EAGAIN : rc;
     }
     return rc;
+}
+
+int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t *arguments,
+                       json_t **reply, struct rm_error *error)
+{
+    *reply = NULL;
+    json_int_t id = (json_int_t)client->next_id++;
+    json_t *request = json_pack("{s:s, s:I}", "execute", command, "id", id);
+    if (arguments)
+        json_object_set_new(request, "arguments", arguments);
+    char *text = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    if (!text)
+        return rm_fail(error, -ENOMEM, "%s: cannot be written as JSON", command);
+    size_t length = strlen(text);
+    int rc = length + 1 > RM_CTL_CLIENT_REQUEST_MAX
+                 ? rm_fail(error, -EINVAL, "%s: the request is longer than %d bytes", command,
+                           RM_CTL_CLIENT_REQUEST_MAX)
+                 : 0;
+    text[length] = '\n'; /* in place of the NUL: what is sent is counted, not terminated */
+    if (rc == 0)
+        rc = exchange(client, text, length + 1, id, reply, error);
+    if (rc == -EAGAIN && !client->subscribed) {
+        rc = rm_ctl_client_again(client, error);
+        if (rc == 0)
+            rc = exchange(client, text, length + 1, id, reply, error);
+        else if (rc != -ETIMEDOUT) /* the experiment has ended meanwhile */
+            rc = lost(client, error);
+    }
+    client->subscribed |= rc == 0 && strcmp(command, "events") == 0;
+    free(text);
+    return rc == -EAGAIN ? -EREMOTEIO : rc;
 }
 
 int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_t **event,
@@ -364,6 +391,11 @@ int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_
             *event = message;
             return 0;
         }
+        /* Replies to earlier calls have ids. Without one it says why the connection is closed. */
+        if (json_object_get(message, "error") && !json_object_get(message, "id"))
+            rc = take_reply(message, event, error);
         json_decref(message);
+        if (rc)
+            return rc;
     }
 }

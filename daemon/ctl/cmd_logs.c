@@ -55,14 +55,15 @@ static uint64_t lines_before(struct logs *l, uint64_t most)
     return count > most ? count - most : 0;
 }
 
-/* Until the daemon closes the connection, or the reader of standard output is gone. */
-static void follow(struct logs *l, int fd)
+/* Until the experiment ends, or the reader of standard output is gone. */
+static void follow(struct logs *l, struct rm_ctl_client *client)
 {
-    struct pollfd daemon = {.fd = fd, .events = POLLRDHUP};
     struct pollfd reader = {.fd = fileno(stdout)};
+    struct rm_error error = {""};
     bool ended = false;
     while (!ended && fflush(stdout) == 0) {
-        ended = poll(&daemon, 1, FOLLOW_MS) > 0;
+        struct pollfd daemon = {.fd = client->fd, .events = POLLRDHUP};
+        ended = poll(&daemon, 1, FOLLOW_MS) > 0 && rm_ctl_client_again(client, &error) < 0;
         if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))
             return;
         print_rest(l, 0);
@@ -88,7 +89,7 @@ int rm_ctl_logs(const struct rm_ctl_arguments *given)
     if (l.lines.file) {
         print_rest(&l, rm_ctl_flag(given, "lines") ? lines_before(&l, most) : 0);
         if (rm_ctl_flag(given, "follow"))
-            follow(&l, client.fd);
+            follow(&l, &client);
     } else {
         rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", name, strerror(errno));
     }

@@ -140,6 +140,41 @@ static void replies_are_matched_to_requests(void **state)
     assert_null(reply);
 }
 
+/* A line without an id: the daemon closes the connection. The request is sent once more, by another
+ * one; who waits for events would miss some, so it gets the daemon's words. */
+static void who_makes_room_connects_again(void **state)
+{
+    static const char words[] = "{\"error\":{\"class\":\"not-now\",\"desc\":\"no room\"}}\n";
+    static const struct rm_fake_rule rules[] = {
+        {"status", words, true},
+        {"events", "{\"return\":{},\"id\":$id}\n", false},
+        {"stop",
+         "{\"return\":{},\"id\":$id}\n{\"error\":{\"class\":\"not-now\",\"desc\":\"room\"}}\n",
+         true},
+        {NULL, NULL, false}};
+    struct rm_fake fake;
+    struct rm_ctl_client client;
+    struct rm_error error = {""};
+    json_t *reply = NULL, *event = NULL;
+    (void)state;
+    assert_int_equal(rm_fake_start(&fake, "x", NULL, rules), 0);
+    assert_int_equal(rm_ctl_client_open(&client, fake.socket, PATIENT, &error), 0);
+    assert_int_equal(rm_ctl_client_call(&client, "status", NULL, &reply, &error), -EREMOTEIO);
+    assert_string_equal(error.text, "not-now: no room");
+    assert_int_equal(fake.clients, 2);
+    assert_int_equal(rm_ctl_client_again(&client, &error), 0);
+    assert_int_equal(rm_ctl_client_call(&client, "events", NULL, &reply, &error), 0);
+    json_decref(reply);
+    assert_int_equal(rm_ctl_client_call(&client, "stop", NULL, &reply, &error), 0);
+    json_decref(reply);
+    assert_int_equal(rm_ctl_client_event(&client, PATIENT, &event, &error), -EREMOTEIO);
+    assert_string_equal(error.text, "not-now: room");
+    assert_int_equal(rm_ctl_client_event(&client, PATIENT, &event, &error), -ECONNRESET);
+    assert_int_equal(fake.clients, 3);
+    rm_ctl_client_close(&client);
+    rm_fake_stop(&fake);
+}
+
 static void events_between_replies_are_kept_in_order(void **state)
 {
     static const struct rm_fake_rule rules[] = {
@@ -238,6 +273,7 @@ int main(void)
         cmocka_unit_test(no_daemon_is_reported),
         cmocka_unit_test(what_a_terminal_would_obey_is_replaced),
         cmocka_unit_test(replies_are_matched_to_requests),
+        cmocka_unit_test(who_makes_room_connects_again),
         cmocka_unit_test(events_between_replies_are_kept_in_order),
         cmocka_unit_test(too_many_events_are_dropped_and_counted),
         cmocka_unit_test(requests_have_the_documented_form),

@@ -68,8 +68,10 @@ static void serve(struct rm_fake *fake, int fd)
 static void *run(void *user)
 {
     struct rm_fake *fake = user;
-    for (int fd; (fd = accept(fake->listen_fd, NULL, NULL)) >= 0; close(fd))
+    for (int fd; (fd = accept(fake->listen_fd, NULL, NULL)) >= 0; close(fd)) {
+        fake->clients++;
         serve(fake, fd);
+    }
     return NULL;
 }
 

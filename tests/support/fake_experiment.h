@@ -25,6 +25,7 @@ struct rm_fake {
     pthread_t thread;
     pthread_mutex_t lock;
     char request[4096]; /* the last line that came */
+    _Atomic unsigned clients;
 };
 
 /* Makes a directory of its own, sets RINGMASTER_RUNTIME_DIR to it and listens. `greeting` NULL is

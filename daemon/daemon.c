@@ -431,7 +431,6 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
                    rm_plural(agents, "agent", "agents"), policies,
                    rm_plural(policies, "policy", "policies"), actors,
                    rm_plural(actors, "actor", "actors"), daemon->directory.path);
-    daemon->watchdog_ns = rm_notify_watchdog_ns();
     rm_config_unused(e, tell_unused, daemon);
     rm_daemon_keep_session(daemon);
     rm_settings_restore(&daemon->settings, daemon->directory.path, daemon->adoption.done);

@@ -80,7 +80,8 @@ void rm_daemon_start_workers(struct rm_daemon *daemon)
     run_of(daemon)->started_ns = daemon->progress.started_ns;
     daemon->progress.agent_steps_before = rm_session_agent_steps(&daemon->session);
     daemon->progress.updates_before = rm_session_updates(&daemon->session);
-    daemon->stage_seen = RM_PEEK(&run_of(daemon)->stage);
+    daemon->course.stage_seen = RM_PEEK(&run_of(daemon)->stage);
+    daemon->course.evaluations_seen = RM_PEEK(&run_of(daemon)->evaluations);
     rm_metrics_begin_steps(&daemon->metrics, rm_session_steps(&daemon->session),
                            daemon->progress.started_ns);
     RM_POKE(&run_of(daemon)->bell_at, daemon->metrics.next_at);
@@ -169,7 +170,7 @@ static enum rm_worker_state count_woken(struct rm_daemon *daemon, uint32_t index
                                         enum rm_worker_state word, uint64_t *heartbeat_ns,
                                         uint64_t now_ns)
 {
-    uint64_t *since = &daemon->woken_ns[index];
+    uint64_t *since = &daemon->course.woken_ns[index];
     if (word != RM_WORKER_WAITING ||
         !rm_wake_answered(&daemon->session.board.workers[index].wake)) {
         *since = 0;
@@ -187,7 +188,7 @@ void rm_daemon_away(void *user, uint64_t away_ns, uint64_t now_ns)
     struct rm_daemon *daemon = user;
     const bool graced = rm_supervisor_away(&daemon->supervisor, away_ns, now_ns);
     rm_checkpointer_away(&daemon->checkpoint, away_ns, now_ns);
-    daemon->standstill.since_ns = 0;
+    daemon->course.standstill.since_ns = 0;
     if (daemon->control)
         rm_control_away(daemon->control, away_ns);
     if (graced && daemon->progress.life < RM_LIFE_OVER)
@@ -244,7 +245,7 @@ static uint64_t trained_at(const struct rm_daemon *daemon)
 static bool evaluated(struct rm_daemon *daemon)
 {
     const struct rm_board_view *board = &daemon->session.board;
-    if (RM_PEEK(&board->run->evaluations) <= daemon->final_before ||
+    if (RM_PEEK(&board->run->evaluations) <= daemon->course.final_before ||
         RM_PEEK(&board->run->eval_episodes) < daemon->session.experiment.evaluation.final_episodes)
         return false;
     for (uint32_t p = 0; p < board->run->policies; p++)
@@ -258,9 +259,9 @@ static bool note_evaluations(struct rm_daemon *daemon)
 {
     struct rm_board_run *run = run_of(daemon);
     uint64_t finished = RM_PEEK(&run->evaluations);
-    if (finished == daemon->evaluations_seen)
+    if (finished == daemon->course.evaluations_seen)
         return false;
-    daemon->evaluations_seen = finished;
+    daemon->course.evaluations_seen = finished;
     rm_daemon_write_row(daemon, true);
     double mean = RM_PEEK(&run->eval_score_mean), error = RM_PEEK(&run->eval_score_stderr);
     uint64_t episodes = RM_PEEK(&run->eval_episodes);
@@ -289,12 +290,12 @@ static bool note_evaluations(struct rm_daemon *daemon)
 static void follow_stages(struct rm_daemon *daemon)
 {
     const struct rm_board_run *run = run_of(daemon);
-    const uint64_t now = RM_SEE(&run->stage), before = daemon->stage_seen;
+    const uint64_t now = RM_SEE(&run->stage), before = daemon->course.stage_seen;
     const uint64_t stage = now & 255, was = before & 255, changes = (now >> 8) - (before >> 8);
     char why[RM_STAGE_NAME_MAX + 96];
     if (now == before || stage >= run->stages || was >= run->stages)
         return;
-    daemon->stage_seen = now;
+    daemon->course.stage_seen = now;
     const struct rm_stage_config *ended = &daemon->session.experiment.curriculum.stage[was];
     const struct rm_stage_rule *rule = stage < was ? &ended->back : &ended->until;
     const double mean = RM_PEEK(&run->stage_mean);
@@ -341,7 +342,7 @@ static void evaluate_last(struct rm_daemon *daemon)
         return;
     }
     daemon->progress.life = RM_LIFE_EVALUATING;
-    daemon->final_before = RM_PEEK(&run_of(daemon)->evaluations);
+    daemon->course.final_before = RM_PEEK(&run_of(daemon)->evaluations);
     rm_daemon_request_evaluation(daemon, episodes);
     rm_notify("STATUS=evaluating: %u %s of the last weights", episodes,
               rm_plural(episodes, "episode", "episodes"));
@@ -446,12 +447,12 @@ static void observe(struct rm_daemon *daemon)
 /* Sends the text of `systemctl status`, and the watchdog's sign of life. */
 static void tell_service_manager(struct rm_daemon *daemon, uint64_t now)
 {
-    if (daemon->watchdog_ns)
+    if (rm_notify_watched())
         rm_notify("WATCHDOG=1");
     if (daemon->progress.life != RM_LIFE_TRAINING ||
-        now - daemon->notified_ns < TICK_MS * RM_NS_PER_MS)
+        now - daemon->course.notified_ns < TICK_MS * RM_NS_PER_MS)
         return;
-    daemon->notified_ns = now;
+    daemon->course.notified_ns = now;
     char end[48] = "";
     uint64_t budget = daemon->session.experiment.run.steps;
     if (budget)
@@ -532,8 +533,8 @@ static void on_tick(uv_timer_t *timer)
     const bool training = daemon->progress.life == RM_LIFE_TRAINING &&
                           (stage == RM_CHECKPOINT_IDLE || stage == RM_CHECKPOINT_HOLDING);
     if (daemon->progress.life < RM_LIFE_STOPPING &&
-        rm_standstill_look(&daemon->standstill, &daemon->session, &daemon->supervisor, training,
-                           now, why, sizeof why))
+        rm_standstill_look(&daemon->course.standstill, &daemon->session, &daemon->supervisor,
+                           training, now, why, sizeof why))
         fail(daemon, why);
     if (daemon->control)
         rm_control_expire(daemon->control, now);
@@ -619,7 +620,7 @@ static void on_sample(uv_timer_t *timer)
 static bool quiet(const struct rm_daemon *daemon)
 {
     if (!RM_PEEK(&daemon->session.board.run->pause) || daemon->progress.life >= RM_LIFE_STOPPING ||
-        daemon->watchdog_ns)
+        rm_notify_watched())
         return false;
     if (daemon->control && rm_control_counts(daemon->control).clients > 0)
         return false;

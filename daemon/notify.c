@@ -18,10 +18,9 @@ void rm_notify(const char *format, ...)
     sd_notify(0, text);
 }
 
-uint64_t rm_notify_watchdog_ns(void)
+bool rm_notify_watched(void)
 {
-    uint64_t interval_us = 0;
-    return sd_watchdog_enabled(0, &interval_us) > 0 ? interval_us * 1000 : 0;
+    return sd_watchdog_enabled(0, NULL) > 0;
 }
 
 #else
@@ -31,9 +30,9 @@ void rm_notify(const char *format, ...)
     (void)format;
 }
 
-uint64_t rm_notify_watchdog_ns(void)
+bool rm_notify_watched(void)
 {
-    return 0;
+    return false;
 }
 
 #endif

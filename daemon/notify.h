@@ -3,13 +3,14 @@
 #ifndef RM_DAEMON_NOTIFY_H
 #define RM_DAEMON_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Sends a message of sd_notify(3). */
 void rm_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Interval at which the service manager expects a sign of life; 0 = never. */
-uint64_t rm_notify_watchdog_ns(void);
+/* Whether the service manager expects signs of life. */
+bool rm_notify_watched(void);
 
 /* Requests `ns` for stopping, even if that is more than the unit's TimeoutStopSec=. */
 void rm_notify_more_time(uint64_t ns);

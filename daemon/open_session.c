@@ -52,7 +52,6 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
         daemon->adoption.left_rows = RM_PEEK(&daemon->session.board.run->rows_counted);
         daemon->resumed.from[0] = '\0'; /* the session is newer */
         go_on_in_latest(daemon, experiment);
-        daemon->evaluations_seen = RM_PEEK(&daemon->session.board.run->evaluations);
         return 0;
     }
     if (count) {
@@ -61,9 +60,7 @@ int rm_daemon_open_session(struct rm_daemon *daemon, const struct rm_experiment 
             close(fds[i]);
         rm_fdstore_forget(count);
     }
-    const int rc = make_session(daemon, experiment, plan, error);
-    daemon->evaluations_seen = rc ? 0 : RM_PEEK(&daemon->session.board.run->evaluations);
-    return rc;
+    return make_session(daemon, experiment, plan, error);
 }
 
 /* Logs what was taken over, and that the session is kept for the next daemon. */

@@ -48,6 +48,17 @@ struct rm_adoption {
     char refused[512]; /* why it could not be taken over, "" = there was none */
 };
 
+/* What lifecycle.c remembers of the run. No other file uses it. */
+struct rm_course {
+    struct rm_standstill standstill;
+    uint64_t stage_seen; /* the board's word */
+    uint64_t evaluations_seen;
+    uint64_t final_before; /* evaluations finished when the final one was requested */
+    uint64_t notified_ns;  /* when the last status was sent to the service manager */
+    /* Per worker: since when it waits although it was woken; 0: it does not. */
+    uint64_t woken_ns[RM_BOARD_WORKERS];
+};
+
 struct rm_daemon_options; /* daemon.h */
 
 struct rm_daemon {
@@ -84,9 +95,9 @@ struct rm_daemon {
     uv_signal_t signals[4];
     struct rm_stall stall;       /* duration of the loop's turns */
     struct rm_presence presence; /* absences of the daemon */
-    struct rm_standstill standstill;
 
     struct rm_progress progress;
+    struct rm_course course;
     bool finished; /* the budget is spent and all is done */
     bool failed;
     char failure[512];       /* why */
@@ -94,13 +105,6 @@ struct rm_daemon {
     uint32_t interrupts;     /* SIGINT and SIGTERM so far */
     uint64_t interrupted_ns; /* the latest of them */
     int preempted;           /* the signal after which a job waits to be killed; 0 = none */
-    uint64_t final_before;   /* evaluations finished when the final one was requested */
-    uint64_t watchdog_ns;    /* interval of the service manager's watchdog, 0 = none */
-    uint64_t notified_ns;    /* when the last status was sent to the service manager */
-    uint64_t evaluations_seen;
-    uint64_t stage_seen; /* the board's word */
-    /* Per worker: since when it waits although it was woken; 0: it does not. */
-    uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
 /* --- open_session.c -------------------------------------------------------------------------- */

@@ -29,57 +29,6 @@
 
 extern char **environ;
 
-#define INTERRUPTS_APART_NS (300 * RM_NS_PER_MS)
-
-static const int signal_numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-#define SIGNALS (sizeof signal_numbers / sizeof signal_numbers[0])
-_Static_assert(SIGNALS == sizeof((struct rm_daemon *)0)->signals / sizeof(uv_signal_t),
-               "a handle per signal");
-
-void rm_daemon_hold_signals(bool hold)
-{
-    sigset_t answered;
-    sigemptyset(&answered);
-    for (size_t i = 0; i < SIGNALS; i++)
-        sigaddset(&answered, signal_numbers[i]);
-    pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &answered, NULL);
-}
-
-/* SIGINT and SIGTERM stop in good order; the second one kills. */
-static void on_signal(uv_signal_t *handle, int number)
-{
-    struct rm_daemon *daemon = handle->data;
-    rm_stall_interrupted(&daemon->stall);
-    if (number == SIGHUP) {
-        rm_settings_reload(&daemon->settings);
-        return;
-    }
-    if (number == SIGUSR1) {
-        rm_checkpointer_insist(
-            &daemon->checkpoint); /* a scheduler's signal that the end may be near */
-        return;
-    }
-    /* One request may arrive twice: for the process and for its group. */
-    uint64_t now = rm_now_ns();
-    if (daemon->interrupts && now - daemon->interrupted_ns < INTERRUPTS_APART_NS)
-        return;
-    daemon->interrupted_ns = now;
-    daemon->interrupts++;
-    /* A job that ends by itself would not be requeued, so it waits to be killed. */
-    const bool preempted = number == SIGTERM && getenv("SLURM_JOB_ID");
-    if (preempted && !daemon->preempted) {
-        daemon->interrupts = 0;
-        daemon->preempted = number;
-        rm_checkpointer_end(&daemon->checkpoint, RM_AFTER_PAUSE, "");
-    } else if (daemon->interrupts == 1) {
-        rm_daemon_stop_after_checkpoint(daemon, number == SIGINT ? "interrupted" : "terminated");
-    } else {
-        rm_log(&daemon->log, RM_LOG_WARNING, "interrupted again: killing all workers");
-        rm_daemon_stop(daemon, "interrupted again");
-        rm_supervisor_kill_all(&daemon->supervisor);
-    }
-}
-
 static void clear_console(void *user)
 {
     rm_console_clear(user);
@@ -302,7 +251,6 @@ static void on_bell(uv_poll_t *bell, int status, int events)
 
 static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
 {
-    int rc = 0;
     rm_stall_watch(&daemon->stall, &daemon->loop);
     rm_presence_open(&daemon->presence, &daemon->loop, rm_daemon_away, daemon);
     uv_timer_init(&daemon->loop, &daemon->tick);
@@ -310,15 +258,9 @@ static int open_loop(struct rm_daemon *daemon, struct rm_error *error)
     uv_timer_init(&daemon->loop, &daemon->sample);
     daemon->tick.data = daemon->due.data = daemon->sample.data = daemon;
     signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < SIGNALS; i++) {
-        uv_signal_t *handle = &daemon->signals[i];
-        rc = uv_signal_init(&daemon->loop, handle);
-        handle->data = daemon;
-        if (rc == 0)
-            rc = uv_signal_start(handle, on_signal, signal_numbers[i]);
-        if (rc < 0)
-            return rm_fail(error, rc, "cannot take signals: %s", uv_strerror(rc));
-    }
+    int rc = rm_daemon_take_signals(daemon, error);
+    if (rc < 0)
+        return rc;
     rc = uv_poll_init(&daemon->loop, &daemon->bell,
                       daemon->session.wake_fds[daemon->session.objects.workers]);
     daemon->bell.data = daemon;
@@ -457,12 +399,7 @@ static int run(struct rm_daemon *daemon, struct rm_error *error)
     if (daemon->failed)
         return rm_fail(error, RM_DAEMON_FAILED, "%s (journal: %s/log.txt)", daemon->failure,
                        daemon->directory.path);
-    if (daemon->preempted && !daemon->finished)
-        return rm_fail(error, 128 + daemon->preempted, "ended by signal %d after a checkpoint",
-                       daemon->preempted);
-    if (daemon->interrupts > 1)
-        return rm_fail(error, RM_DAEMON_KILLED, "interrupted twice: workers were killed");
-    return RM_DAEMON_OK;
+    return rm_daemon_interrupted(daemon, error);
 }
 
 /* What the parts of a daemon need of each other. */

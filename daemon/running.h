@@ -59,6 +59,14 @@ struct rm_course {
     uint64_t woken_ns[RM_BOARD_WORKERS];
 };
 
+/* What signals.c remembers. No other file uses it. */
+struct rm_signals {
+    uv_signal_t handle[4];
+    uint32_t interrupts;     /* SIGINT and SIGTERM so far */
+    uint64_t interrupted_ns; /* the latest of them */
+    int preempted;           /* the signal after which a job waits to be killed; 0 = none */
+};
+
 struct rm_daemon_options; /* daemon.h */
 
 struct rm_daemon {
@@ -92,7 +100,7 @@ struct rm_daemon {
     uv_loop_t loop;
     uv_timer_t tick, due, sample;
     uv_poll_t bell; /* rung by workers */
-    uv_signal_t signals[4];
+    struct rm_signals signals;
     struct rm_stall stall;       /* duration of the loop's turns */
     struct rm_presence presence; /* absences of the daemon */
 
@@ -100,11 +108,8 @@ struct rm_daemon {
     struct rm_course course;
     bool finished; /* the budget is spent and all is done */
     bool failed;
-    char failure[512];       /* why */
-    bool lost;               /* another daemon has the run directory */
-    uint32_t interrupts;     /* SIGINT and SIGTERM so far */
-    uint64_t interrupted_ns; /* the latest of them */
-    int preempted;           /* the signal after which a job waits to be killed; 0 = none */
+    char failure[512]; /* why */
+    bool lost;         /* another daemon has the run directory */
 };
 
 /* --- open_session.c -------------------------------------------------------------------------- */
@@ -142,6 +147,12 @@ void rm_daemon_answer(void *daemon, uint64_t client, enum rm_refusal refusal, js
 /* For struct rm_supervisor_ops; `user` is the daemon. */
 int rm_daemon_spawn(void *user, uint32_t index, uint64_t generation, struct rm_error *error);
 void rm_daemon_signal(void *user, uint32_t index, int pid, int signal);
+
+/* --- signals.c ------------------------------------------------------------------------------- */
+
+int rm_daemon_take_signals(struct rm_daemon *daemon, struct rm_error *error);
+/* The exit code of a run that signals ended, with a message; RM_DAEMON_OK: they did not. */
+int rm_daemon_interrupted(const struct rm_daemon *daemon, struct rm_error *error);
 
 /* --- status.c -------------------------------------------------------------------------------- */
 

@@ -62,8 +62,8 @@ struct rm_course {
 /* What signals.c remembers. No other file uses it. */
 struct rm_signals {
     uv_signal_t handle[4];
-    uint32_t interrupts;     /* SIGINT and SIGTERM so far */
-    uint64_t interrupted_ns; /* the latest of them */
+    uint32_t interrupts;     /* SIGINT and SIGTERM so far, without the preempting one */
+    uint64_t interrupted_ns; /* the latest of them; 0 = none */
     int preempted;           /* the signal after which a job waits to be killed; 0 = none */
 };
 

@@ -30,7 +30,7 @@ static void interrupt(struct rm_daemon *daemon, int number)
     struct rm_signals *s = &daemon->signals;
     /* One request may arrive twice: for the process and for its group. */
     const uint64_t now = rm_now_ns();
-    if (s->interrupts && now - s->interrupted_ns < INTERRUPTS_APART_NS)
+    if (s->interrupted_ns && now - s->interrupted_ns < INTERRUPTS_APART_NS)
         return;
     s->interrupted_ns = now;
     s->interrupts++;

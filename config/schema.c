@@ -66,8 +66,9 @@ const struct rm_key rm_keys[] = {
          "in turn in one process, equal to lockstep bit for bit."),
 
     U64("run.steps", MORE, run.steps, 0, 1e15, 50000, "steps",
-        "Steps each agent takes, over all worlds together. 0: until stopped; with `policy.from`, "
-        "none: the run is its final evaluation of these policies."),
+        "Steps each agent takes, over all worlds together. 0: the run has no end; with "
+        "`policy.from` it makes no steps, and only plays its final evaluation of these "
+        "policies."),
     TEXT("run.directory", ANY, run.directory, RM_KEY_TEXT, 1, RM_PATH_TEXT_MAX - 1, "runs",
          "Folder in which run directories are created. Relative paths start at the working "
          "directory."),
@@ -83,8 +84,8 @@ const struct rm_key rm_keys[] = {
      .unit = "",
      .hot = RM_COLD,
      .doc = "Name of the world: a built-in one (`ringctl envs` lists them), or a name for the "
-            "world of `world.library`, `world.python` or `world.prolog`; of the last two there is "
-            "one if none is given."},
+            "world of `world.library`, `world.python` or `world.prolog`; without it, the last two "
+            "give the world a name."},
     TEXT("world.library", SAME, world.library, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Path of a shared object that exports the world; empty: built in. Relative paths start at "
          "the "
@@ -96,17 +97,17 @@ const struct rm_key rm_keys[] = {
         "directory and in `world.directory`."),
     TEXT("world.prolog", SAME, world.prolog, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "A world in Prolog: path of its file, a module that exports `env_spec/1`, `reset/2`, "
-         "`actions/2`, `step/4` and `observation/2`; empty: none. A relative path begins at "
+         "`actions/2`, `step/4` and `observation/2`; empty: none. A relative path starts at "
          "`world.directory`. Needs SWI-Prolog."),
     TEXT("world.interpreter", ANY, world.interpreter, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Path of the Python interpreter that `world.python` needs, with NumPy. Empty: that of "
          "`VIRTUAL_ENV`, else `python3` on the PATH."),
     TEXT("world.directory", ANY, world.directory, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
-         "Where relative paths among the world's options begin, and that of `world.prolog`; empty: "
-         "the folder of the experiment's file."),
+         "Folder at which relative paths in the world's options and in `world.prolog` start; "
+         "empty: the folder of the experiment's file."),
     COMPOUND("world.options", SAME, RM_KEY_OPTIONS, world.options, world.options, "{}",
              "Options of the world, by name: numbers, booleans, texts, paths and lists of these. "
-             "The world itself says which it takes (`ringctl envs`) and checks them."),
+             "The world has a table of its options (`ringctl envs`) and checks them."),
 
     COMPOUND(
         "curriculum", SAME, RM_KEY_STAGES, curriculum, curriculum, "[]",
@@ -134,7 +135,7 @@ const struct rm_key rm_keys[] = {
         "uniformly "
         "random actions, before those of the policy."),
     U32("actor.random_hold", SAME, actor.random_hold, 1, 1000000, 1, "vector steps",
-        "How long each of these actions is kept."),
+        "Vector steps for which each of these random actions is repeated."),
     BOOL("actor.noise", SAME, actor.noise, 0,
          "Networks with noisy layers: actors explore by the layers' noise (Fortunato 2018), drawn "
          "for every vector step, in addition to epsilon. If false, actors use the means of the "
@@ -164,11 +165,11 @@ const struct rm_key rm_keys[] = {
     BOOL("actor.network", ANY, actor.network, 0,
          "Whether confined Python worlds may open sockets."),
     F64("actor.step_deadline_s", ANY, actor.step_deadline_s, 0.1, 86400, 60, "s",
-        "Longest time for a step or the beginning of an episode of a Python worker's worlds; one "
-        "that takes longer is replaced. To be made, they have ten times as long."),
+        "Longest time in which a Python worker may step its worlds or begin an episode; a "
+        "worker that takes longer is replaced. Creating the worlds may take ten times as long."),
     U32("actor.recycle_mb", ANY, actor.recycle_mb, 0, 1 << 24, 0, "MiB",
-        "A Python worker whose resident memory is larger when an episode ends is replaced: its "
-        "other episodes end there and are not bootstrapped from. 0: never."),
+        "A Python worker with more resident memory than this at the end of an episode is "
+        "replaced: its other episodes end there and do not bootstrap. 0: never."),
 
     F64("epsilon.start", SAME, epsilon.start, 0, 1, 1.0, "",
         "Probability of a uniformly random action at the start."),
@@ -199,7 +200,7 @@ const struct rm_key rm_keys[] = {
         "these names. Names and shapes of all tensors must be the network's. Target networks "
         "are copies; optimizer, counters, the critics of sac, and PopArt's mean and "
         "deviation start from scratch. An opponent of `policy.frozen` starts from the file of its "
-        "source policy, unless it has one of its own. A resumed run goes on from its "
+        "source policy, unless it has one of its own. A resumed run continues from its "
         "checkpoint and reads no file. Relative paths start at the experiment's file."),
 
     U64("ring.capacity", SAME, ring.capacity, 16, 1073741824, 50000, "transitions",
@@ -233,8 +234,9 @@ const struct rm_key rm_keys[] = {
          "starts at the experiment's file."),
 
     U32("sample.region", SAME, sample.region, 2, 65535, 80, "steps",
-        "distill: steps of a region. Each history is cut into regions; the samples of one begin "
-        "with all of the region before. Steps after the last whole region are left out."),
+        "distill: steps of a region. Each history is divided into regions; the samples of a "
+        "region begin with the whole previous region. Steps after the last whole region are "
+        "left out."),
     U64("sample.first_steps", SAME, sample.first_steps, 0, 1e15, 0, "steps",
         "distill: how many steps of each lane's history are used, the first ones; 0: all."),
     COMPOUND("sample.held_out", SAME, RM_KEY_OPTIONS, sample.held_out, sample.held_out, "{}",
@@ -265,11 +267,11 @@ const struct rm_key rm_keys[] = {
     U32("rollout.steps", SAME, rollout.steps, 1, 65536, 128, "vector steps",
         "ppo, appo, vtrace: vector steps of a rollout, which has that many rows of every world."),
     U32("rollout.max_policy_lag", SAME, rollout.max_policy_lag, 0, 1, 0, "rollouts",
-        "ppo: 0, actors wait for the new weights after every rollout; 1, they act one rollout "
-        "ahead while the learner trains."),
+        "ppo: with 0 actors wait for the new weights after every rollout; with 1 they act one "
+        "rollout ahead while the learner trains."),
     U64("rollout.staleness_max", SAME, rollout.staleness_max, 0, 1e12, 0, "updates",
         "appo, vtrace: a rollout whose weights are more updates old than this is dropped and "
-        "counted; 0: none is."),
+        "counted; 0: no rollout is dropped."),
     U32("rollout.queue", SAME, rollout.queue, 2, 64, 2, "rollouts",
         "appo, vtrace: rollouts that an actor may be ahead of the learner before it waits."),
 
@@ -300,7 +302,8 @@ const struct rm_key rm_keys[] = {
          "`paper`: as published. `sorrel-seq`, `sorrel-mp`: IQN as in the treasurehunt programs of "
          "Sorrel, for comparison with them."),
     BOOL("algorithm.double_q", SAME, algorithm.double_q, 1,
-         "The online network chooses the next action, the target network values it."),
+         "The online network chooses the next action, and the target network computes its value "
+         "(double Q-learning)."),
     U32("algorithm.quantiles", SAME, algorithm.quantiles, 1, 1024, 32, "quantiles",
         "QR-DQN: fixed quantiles per action. IQN: draws N for the online network per update."),
     U32("algorithm.target_quantiles", SAME, algorithm.target_quantiles, 1, 1024, 32, "quantiles",
@@ -333,9 +336,10 @@ const struct rm_key rm_keys[] = {
         "head's output; 0: no clipping."),
     ENUM("algorithm.value_clip_maximum", SAME, algorithm.value_clip_maximum,
          rm_value_clip_maximum_names, RM_MAXIMUM_OF_SAMPLES,
-         "ppo, appo, vtrace: the error of the clipped value and that of the value, the larger "
-         "counts: of each one of the `samples` (Schulman's implementation), or of a minibatch's "
-         "two `means`, as in the original of the Goodhart grid; on the CPU `means` compute each "
+         "ppo, appo, vtrace: the value loss is the larger of two errors, that of the clipped "
+         "value and that of the unclipped value. `samples`: the larger one for each sample "
+         "(Schulman's implementation). `means`: the larger one of the two means over a "
+         "minibatch, as in the original of the Goodhart grid; on the CPU this computes each "
          "minibatch twice."),
     HOT("algorithm.entropy_coefficient", ANY, algorithm.entropy_coefficient, RM_KEY_F64, 0, 100, 0,
         "", RM_HOT_ENTROPY_COEFFICIENT, "ppo, appo, vtrace: weight of the policy's entropy."),
@@ -367,12 +371,12 @@ const struct rm_key rm_keys[] = {
          "ppo, appo, vtrace: `plain`, or `popart`: targets normalised, outputs preserved (van "
          "Hasselt 2016, Hessel 2019)."),
     ABOVE("algorithm.popart_beta", SAME, algorithm.popart_beta, 0, 1, 0.01, "per update", RM_COLD,
-          "PopArt: step of the running moments; the k-th takes 1/k as long as that is larger."),
+          "PopArt: step size of the running moments; update k uses 1/k while that is larger."),
     ENUM("algorithm.popart_deviation", SAME, algorithm.popart_deviation, rm_popart_deviation_names,
          RM_POPART_MOMENTS,
-         "PopArt: `moments`, the deviation follows from the running first and second moments of "
-         "the returns, as published; `averaged`, its square is the running mean of the batches' "
-         "variances, as in the original of the Goodhart grid."),
+         "PopArt: how the deviation is computed. `moments`: from the running first and second "
+         "moments of the returns, as published. `averaged`: its square is the running mean of "
+         "the batches' variances, as in the original of the Goodhart grid."),
     ABOVE("algorithm.temperature", SAME, algorithm.temperature, 0, 1e6, 1, "", RM_COLD,
           "sac: weight of the entropy; the initial weight if it is tuned."),
     BOOL("algorithm.tune_temperature", SAME, algorithm.tune_temperature, 1,
@@ -383,13 +387,13 @@ const struct rm_key rm_keys[] = {
         "sac with real actions: target entropy for each number of an action, whose bounds are -1 "
         "and 1 there."),
     ENUM("algorithm.bound", SAME, algorithm.bound, rm_bound_names, RM_BOUND_AUTO,
-         "What keeps real actions within their bounds, which are -1 and 1 for the policy: `clip`, "
-         "the world is given the nearest action within them, the drawn one is learned from; "
-         "`tanh`, draws go through tanh (Haarnoja 2018); `auto`: `tanh` for sac, which takes no "
-         "other, else `clip`."),
+         "What keeps real actions within their bounds, which are -1 and 1 for the policy. "
+         "`clip`: the world gets the nearest action within the bounds, and the learner trains "
+         "on the drawn action. `tanh`: draws go through tanh (Haarnoja 2018). `auto`: `tanh` "
+         "for sac, which requires it, else `clip`."),
     F64("algorithm.type_weight", SAME, algorithm.type_weight, 0, 1e6, 0.1, "",
-        "distill: weight of the loss of what follows a step: the next one, or the end of the "
-        "region."),
+        "distill: weight of the loss of the type, which predicts what follows a step: another "
+        "step, or the end of the region."),
     BOOL("algorithm.value_rescale", SAME, algorithm.value_rescale, 1,
          "r2d2: values are learned as h(x) = sgn(x)(sqrt(abs(x) + 1) - 1) + 0.001 x."),
 
@@ -474,13 +478,13 @@ const struct rm_key rm_keys[] = {
     HOT("optimizer.grad_clip", ANY, optimizer.grad_clip, RM_KEY_F64, 0, 1e9, 10, "",
         RM_HOT_GRAD_CLIP, "Largest norm of the whole gradient; 0: no clipping."),
     BOOL("optimizer.clip_apart", SAME, optimizer.clip_apart, 0,
-         "ppo, appo, vtrace: the state value's parameters (its head; with a separate trunk its "
-         "trunk too) and all others are clipped to `optimizer.grad_clip` separately, each by its "
-         "own norm."),
+         "ppo, appo, vtrace: two gradients are clipped to `optimizer.grad_clip` separately, "
+         "each by its own norm: that of the state value's parameters (its head, and its trunk "
+         "if it has its own) and that of all other parameters."),
     BOOL("optimizer.sparse", SAME, optimizer.sparse, 0,
-         "adam, adamw: a row of an embedding's table whose gradient is 0 in an update stays as it "
-         "is, and so do its moments (lazy Adam); updates then move what they touch alone. In rows "
-         "of more than 1,024 floats each 1,024 count by themselves."),
+         "adam, adamw: an update changes only those rows of an embedding's table, and their "
+         "moments, whose gradient is not 0 (lazy Adam). A row of more than 1,024 floats is "
+         "treated as several rows of 1,024."),
     F64("optimizer.momentum", SAME, optimizer.momentum, 0, 0.999999, 0, "",
         "rmsprop, muon: momentum. Muon's own figure is 0.95."),
     F64("optimizer.weight_decay", SAME, optimizer.weight_decay, 0, 1, 0, "",
@@ -490,7 +494,8 @@ const struct rm_key rm_keys[] = {
          "PyTorch's AdamW."),
     ENUM("optimizer.schedule.kind", SAME, optimizer.schedule.kind, rm_schedule_names,
          RM_SCHEDULE_CONSTANT,
-         "How the learning rate falls after the warm-up: not, linearly, or as half a cosine."),
+         "How the learning rate falls after the warm-up: not at all, linearly, or as half a "
+         "cosine."),
     U64("optimizer.schedule.warmup", SAME, optimizer.schedule.warmup, 0, 1e12, 0, "updates",
         "Updates over which the rate rises linearly to the full one."),
     U64("optimizer.schedule.span", SAME, optimizer.schedule.span, 0, 1e15, 0, "updates",
@@ -534,16 +539,17 @@ const struct rm_key rm_keys[] = {
          "`fp32` "
          "there."),
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
-         "GPUs: how batches of replay get there. `staged`: made on the host, one copy each. "
-         "`resident`: every row crosses once, into a replay on the device, and batches are drawn "
-         "and made there. `auto` is `resident` wherever the device has the memory, else `staged`; "
-         "the log says which. Results do not depend on it, but with priorities: then a `resident` "
-         "draw knows of errors at once, a `staged` one up to three updates later."),
+         "How a GPU gets batches of replay. `staged`: the host draws and makes each batch and "
+         "copies it to the GPU. `resident`: every row is copied once into a replay on the GPU, "
+         "which draws and makes batches itself. `auto`: `resident` if the GPU has enough "
+         "memory, else `staged`; the log has the choice. Results are the same, except with "
+         "priorities: a `resident` draw uses the errors of all earlier updates, a `staged` draw "
+         "gets errors up to three updates later."),
     ENUM("learner.processes", ANY, learner.processes, rm_learner_processes_names, RM_LEARNERS_EACH,
-         "Whether each policy's learner has a process of its own, or `one` process has them all, "
-         "in turn in one thread. On a GPU each learner has its own streams, so small updates of "
-         "several policies run side by side in one context; when that process dies, all learners "
-         "are restarted."),
+         "`each`: each policy's learner has its own process. `one`: one process has all "
+         "learners, in turn in one thread; on a GPU each learner has its own streams, so small "
+         "updates of several policies run side by side in one context. If that process dies, "
+         "all learners are restarted."),
     U32("learner.device_faults", ANY, learner.device_faults, 1, 1000, 3, "faults",
         "Number of errors of one GPU that each ended a learner's process, after which the GPU is "
         "not used for the rest of the run: `auto` takes another GPU or the CPU; with a GPU given "
@@ -569,9 +575,8 @@ const struct rm_key rm_keys[] = {
          "actions."),
 
     TEXT("record.directory", SAME, record.directory, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
-         "Folder into which a process of its own records all rows of all actors, compressed; "
-         "empty: nothing is recorded. A relative path begins in "
-         "the run directory."),
+         "Folder into which a separate process, the recorder, writes all rows of all actors, "
+         "compressed; empty: nothing is recorded. A relative path starts at the run directory."),
     ENUM("record.every", SAME, record.every, rm_record_every_names, RM_RECORD_STEP,
          "What is recorded: every `step` (observation, mask, reward, flags, action), or of every "
          "`episode` its lane, first row, steps, return and end."),
@@ -611,8 +616,8 @@ const struct rm_key rm_keys[] = {
 
     HOT("metrics.interval_s", ANY, metrics.interval_s, RM_KEY_F64, 0.01, 86400, 1, "seconds",
         RM_HOT_METRICS_INTERVAL,
-        "Time between rows of metrics. It doubles whenever the run has lasted 10000 times as long, "
-        "so that the files of a long run stay small."),
+        "Time between rows of metrics. It doubles whenever the run has lasted 10000 times this "
+        "time, so that the files of a long run stay small."),
     U64("metrics.interval_steps", ANY, metrics.interval_steps, 0, 1e15, 0, "steps",
         "Steps per agent between further rows, so that a run of less than a second has a curve; at "
         "most a hundred rows a second, and in long runs fewer, as with `metrics.interval_s`. 0: a "

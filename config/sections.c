@@ -8,7 +8,7 @@ const struct rm_section rm_sections[] = {
     {"actor", "The processes that step worlds and act."},
     {"epsilon", "Exploration: how often an agent acts at random. For dqn, qr-dqn, iqn and r2d2; "
                 "other algorithms draw their actions from the policy."},
-    {"policy", "Which agents share a policy. Every policy has a learner process of its own."},
+    {"policy", "Which agents share a policy. Every policy has its own learner process."},
     {"ring", "The experience kept in shared memory."},
     {"sample", "The contents of a batch."},
     {"priority", "Which transitions are drawn from replay more often."},
@@ -23,8 +23,7 @@ const struct rm_section rm_sections[] = {
     {"publish", "When the learner publishes new weights to the actors."},
     {"learner", "How a learner process runs."},
     {"evaluation", "Greedy episodes, played by a separate process."},
-    {"record", "Rows of the run, written to disk as they are made "
-               "([histories.md](histories.md))."},
+    {"record", "Rows of the run, written to disk during the run ([histories.md](histories.md))."},
     {"supervisor", "Restarting workers that die or hang."},
     {"control", "The control socket."},
     {"metrics", "Recorded time series."},

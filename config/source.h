@@ -26,7 +26,7 @@ struct rm_mark {
     int parent;         /* mark of the object or list it is in, -1 = the whole file */
     int before;         /* the member before it in the same object, -1 = none */
     uint32_t key_at;    /* members: where the key's characters begin in the text */
-    uint32_t key_bytes; /* members: its length; */
+    uint32_t key_bytes; /* members: the key's length */
     uint32_t index;     /* elements: place in the list */
     bool element;       /* of a list, else a member of an object */
     struct rm_text_place key, value;

@@ -45,7 +45,7 @@ struct rm_rollout {
     bool successors; /* the last row's successor has been copied */
     float gamma;
     struct rm_categorical distribution; /* of the actions */
-    struct rm_gaussian gaussian;        /* and of real ones */
+    struct rm_gaussian gaussian;        /* of real actions */
 
     /* With a device: a block of pinned memory with all of the following arrays except `writer`, and
      * its copy in the device's memory, which the learner fills with one transfer. NULL on the

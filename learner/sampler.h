@@ -14,9 +14,10 @@
  * are (N P)^-beta over the largest of the batch.
  *
  * A TRANSITION starts in a row that is neither last nor dead and spans m steps, 1 <= m <= n. It
- * ends before its n-th step in three cases: the episode ends: at its last row, terminated or
- * truncated the episode's last row is void: one row before it the writer died: at the last row that
- * it wrote A transition cannot be drawn before all of its rows are written.
+ * ends before its n-th step in three cases. If the episode ends, the transition ends at the
+ * episode's last row, terminated or truncated. If that last row is void, the transition ends one
+ * row before it. If the writer died, the transition ends at the last row that the writer wrote. A
+ * transition cannot be drawn before all of its rows are written.
  *
  * A SEQUENCE (Kapturowski 2019, 2.3) is the transitions that start in `trace` consecutive rows of
  * an episode, with the burn-in rows before them and the stored recurrent state. A sequence never

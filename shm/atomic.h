@@ -1,6 +1,7 @@
-/* atomic: every memory order of Ringmaster, and nothing but. Each one carries a label and names its
+/* atomic: all memory orders of Ringmaster, and nothing else. Each order has a label and names its
  * partner: "A0 pairs with A1" means that what was written before A0 is seen after an A1 that read
- * what A0 stored. tests/model/ has a model of each protocol in which dropping a label is an error.
+ * what A0 stored. tests/model/ has a model of each protocol; the model checker finds an error if an
+ * order is removed.
  *
  *   P  publication of a region        version
  *   R  ring                           reserved, committed, consumed
@@ -11,8 +12,9 @@
  *   N  counters and settings          no order, or a plain hand-over
  *   T  thread pool of one process     one order of all accesses
  *
- * On x86-64 all of these but the full fences are plain moves and restrain only the compiler. On
- * other processors they restrain the machine as well. No weaker order is correct in C11. */
+ * On x86-64 loads, and stores other than those of T, are plain moves: their orders restrain only
+ * the compiler. Full fences, additions and exchanges cost more. Other processors need instructions
+ * for the orders, too. No weaker order is correct in C11. */
 #ifndef RM_SHM_ATOMIC_H
 #define RM_SHM_ATOMIC_H
 

@@ -29,7 +29,7 @@
 #define RM_BOARD_QUARANTINED 16  /* most GPUs that a run can exclude */
 #define RM_SCORE_WINDOW      100 /* episodes in the 'first' and 'last' windows */
 #define RM_BOARD_FIGURES     16  /* most figures of a world's episodes */
-#define RM_BOARD_WORDS       16  /* most words of one of them */
+#define RM_BOARD_WORDS       16  /* most words of a figure */
 
 enum rm_run_state {
     RM_RUN_STARTING = 0,
@@ -193,7 +193,7 @@ struct rm_board_worker {
     /* Written by the daemon. */
     _Alignas(RM_PAGE) char name[RM_NAME_MAX]; /* "actor-0", "learner-agent_3" */
     _Atomic uint32_t role;                    /* enum rm_role */
-    _Atomic uint32_t index;                   /* which of its role */
+    _Atomic uint32_t index;                   /* its number among the workers of its role */
     _Atomic uint32_t pid;                     /* 0 = none */
     _Atomic uint64_t generation;              /* 1 for the first process, +1 per respawn */
     _Atomic uint64_t started_ns;
@@ -259,7 +259,7 @@ struct rm_board_run {
     _Atomic uint32_t quarantined; /* GPUs below that learners must not use; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
     uint32_t stages;  /* of the curriculum, 0: there is none */
-    uint32_t figures; /* how many of these are used; they stay as they are */
+    uint32_t figures; /* figures in use; fixed at creation */
     struct rm_board_figure figure[RM_BOARD_FIGURES];
     /* Written by the evaluator. */
     _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* finished */

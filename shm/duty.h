@@ -1,6 +1,6 @@
-/* duty: what a worker does, cut into turns. do_work() does a bounded amount (one vector step, one
- * update, one evaluation episode) and returns how much; 0 means that there is nothing to do until
- * its wake is signalled. So the same actor and learner code runs in one process each (free,
+/* duty: the work of a worker, divided into turns. do_work() does a bounded amount (one vector step,
+ * one update, one evaluation episode) and returns how much; 0 means that there is nothing to do
+ * until its wake is signalled. So the same actor and learner code runs in one process each (free,
  * lockstep) or in turn in one process (sequential). */
 #ifndef RM_SHM_DUTY_H
 #define RM_SHM_DUTY_H
@@ -52,11 +52,11 @@ struct rm_duty {
      * for. */
     int (*do_work)(void *self, struct rm_error *error);
     /* For checkpoint `number`, between two turns: copies the duty's state and begins to write it.
-     * 1: done, or failed, and the board says so; 0: call again after the next turn. NULL: the duty
+     * 1: done, or failed, which the board shows; 0: call again after the next turn. NULL: the duty
      * has no state. */
     int (*checkpoint)(void *self, uint64_t number);
-    uint64_t held; /* the checkpoint that it holds for, or held for last: its own word, where the
-                      slot's is one that a world can write */
+    uint64_t held; /* the checkpoint for which the duty holds, or held last. Private, because a
+                      world can write the slot's copy */
     bool lingers;  /* set in a worker of a daemon: when its share is done, the duty stays for
                     * checkpoints until it is asked to stop */
     struct rm_board_run *run;     /* stop, pause and checkpoint requests */

@@ -1,4 +1,4 @@
-/* layout: every struct that lies in shared memory, or an assertion on it. Words written by
+/* layout: defines every struct in shared memory, or asserts its size and offsets. Words written by
  * different sides are 128 bytes apart: a cache line, and the one that the prefetcher fetches with
  * it. On the board they are in different pages where one of the sides runs a foreign world.
  * docs/shared-memory.md draws the bytes. Any change of size, order or meaning must raise
@@ -71,7 +71,7 @@ struct rm_ring_shared {
     _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
 
     /* Written by the recorder. */
-    _Alignas(RM_LINE) _Atomic uint64_t recorded; /* record_wait: the same */
+    _Alignas(RM_LINE) _Atomic uint64_t recorded; /* record_wait: rows below this are on disk */
 };
 static_assert(sizeof(struct rm_ring_spec) == 56, "ring spec");
 static_assert(offsetof(struct rm_ring_shared, spec) == 128, "ring");

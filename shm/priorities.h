@@ -29,7 +29,7 @@ struct rm_priorities_spec {
     uint64_t slots;   /* rows of a lane that may be in replay at a time */
     uint32_t lanes;   /* of all sources together */
     uint32_t sources; /* rings */
-    uint32_t policy;  /* for whom */
+    uint32_t policy;  /* whose replay it is */
     uint32_t reserved;
 };
 

@@ -64,7 +64,8 @@ struct rm_ring_spec {
     uint64_t first_index;  /* where indices start; tests start just below a wrap */
 };
 
-/* Pointers to the columns of one row. [lanes] unless said. Aligned to 64 bytes each. */
+/* Pointers to the columns of one row. [lanes] unless a comment has another shape. Each column is
+ * aligned to 64 bytes. */
 struct rm_row {
     uint64_t index;
     uint8_t *obs;             /* (lanes, obs_bytes) */
@@ -92,7 +93,7 @@ struct rm_ring {
     uint8_t *states;        /* with state_every: the states, behind the rows, in order; else NULL */
     size_t state_bytes;     /* stride between states */
     uint64_t consumed_seen; /* writer: `consumed` when it was last read */
-    uint64_t recorded_seen; /* writer: the same of `recorded` */
+    uint64_t recorded_seen; /* writer: `recorded` when it was last read */
 };
 
 /* Bytes of a ring of this spec, header included. 0 when the spec is out of range. */

@@ -132,16 +132,15 @@ void rm_man_config(FILE *out)
     rm_mdoc_head(out, "ringmaster.json", "5", "configuration of an experiment");
     rm_mdoc_line(out, ".Sh DESCRIPTION");
     rm_mdoc_text(
-        out,
-        "An experiment is described by one JSON file. Keys are written here by their path: "
-        "`sample.batch` is the key `batch` of the object `sample`. Keys that are left out have "
-        "their "
-        "defaults. Unknown keys, wrong types, values out of range and values that contradict each "
-        "other are refused, with file, line and column, before anything starts. `ringctl validate` "
-        "checks a file, `ringctl schema` prints a JSON Schema for editors.\n\nKeys marked hot can "
-        "be changed while the experiment runs, by `ringctl set` or by sending SIGHUP to "
-        "`ringmasterd` after the file was changed. Those, and keys marked on resume, may have "
-        "changed when a run goes on from its checkpoint. All others need a new run.");
+        out, "One JSON file describes an experiment. This page names keys by their path: "
+             "`sample.batch` is the key `batch` of the object `sample`. Missing keys have their "
+             "defaults. Unknown keys, wrong types, values out of range and values that contradict "
+             "each other are refused, with file, line and column, before anything starts. `ringctl "
+             "validate` checks a file, `ringctl schema` prints a JSON Schema for editors.\n\nKeys "
+             "marked hot can be changed while the experiment runs, by `ringctl set` or by sending "
+             "SIGHUP to `ringmasterd` after the file was changed. These keys, and keys marked on "
+             "resume, may have other values when a run is resumed from its checkpoint. A change of "
+             "any other key needs a new run.");
     rm_mdoc_line(out, ".Sh KEYS");
     write_keys(out);
     write_layers(out);

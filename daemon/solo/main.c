@@ -136,10 +136,10 @@ static void usage(FILE *out)
         "Runs all duties of an experiment in turn in one process (mode \"sequential\").\n"
         "Started by ringmasterd, which passes the shared objects as descriptors.\n"
         "\n"
-        "  --run-directory DIR  where policies and checkpoints go\n"
-        "  --resume DIR         a checkpoint: begin with what it has\n"
-        "  --newest DIR         a checkpoint: after a death, take up its optimizers\n"
-        "  --parent PID         die with this process\n"
+        "  --run-directory DIR  where policies/ and checkpoints/ are written\n"
+        "  --resume DIR         a checkpoint: load the state of all duties from it\n"
+        "  --newest DIR         a checkpoint: after a death, load its optimizers\n"
+        "  --parent PID         exit when this process, its parent, has ended\n"
         "  --help, --version\n",
         out);
 }

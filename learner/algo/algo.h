@@ -1,7 +1,7 @@
-/* algo: a table of the value-based algorithms. All three treat a network's output as quantiles of
- * the return, q(b, action, j). DQN has one quantile, the expectation; QR-DQN has fixed fractions;
- * IQN draws its fractions tau. So all three share the code for the next action, targets and
- * gradients, and a row of the table has only the differences.
+/* algo: a table of the value-based algorithms DQN, QR-DQN and IQN. All three treat a network's
+ * output as quantiles of the return, q(b, action, j). DQN has one quantile, the expectation; QR-DQN
+ * has fixed fractions; IQN draws its fractions tau. So all three share the code for the next
+ * action, targets and gradients, and a row of the table has only the differences.
  *
  * Sources: DQN (Mnih 2015), double DQN (van Hasselt 2016, eq. 4), n-step (Hessel 2018), QR-DQN
  * (Dabney 2018a, eq. 10 and algorithm 1), IQN (Dabney 2018b, eq. 3 and algorithm 1).

@@ -385,6 +385,7 @@ static void lost_run(void *user, const char *why)
 {
     struct rm_daemon *daemon = user;
     daemon->lost = true;
+    rm_supervisor_kill_all(&daemon->supervisor); /* learners that stop write their policies */
     fail(daemon, why);
 }
 

@@ -31,7 +31,7 @@ static json_t *properties_of(json_t *root, const char *path, const char **leaf)
     return node;
 }
 
-/* "x-on-resume": may the key have changed when a run goes on from its checkpoint? */
+/* "x-on-resume": may the key have another value when a run is resumed? */
 static const char *const resume_words[] = {
     [RM_ON_RESUME_SAME] = "same",
     [RM_ON_RESUME_ANY] = "any",

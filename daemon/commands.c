@@ -185,7 +185,7 @@ COMMAND(policies)
 COMMAND(stop)
 {
     UNUSED_HERE();
-    rm_daemon_stop_after_checkpoint(user, "asked to by a client");
+    rm_daemon_stop_after_checkpoint(user, "requested by a client");
     *reply = state_reply(user);
     return RM_REFUSED_NOT;
 }

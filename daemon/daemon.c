@@ -301,8 +301,9 @@ static int serve(struct rm_daemon *daemon, struct rm_error *error)
         int swept = rm_sweeper_start(&daemon->sweeper, &daemon->loop, daemon->place.socket);
         if (swept < 0)
             rm_log(&daemon->log, RM_LOG_WARNING,
-                   "no sweeper (%s): if this process is killed, its socket remains until the next "
-                   "start of this experiment",
+                   "cannot start the sweeper (%s): if this process is killed, its socket remains "
+                   "until "
+                   "the next start of this experiment",
                    uv_strerror(swept));
     }
     return rc;

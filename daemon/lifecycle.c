@@ -487,7 +487,7 @@ void rm_daemon_write_row(struct rm_daemon *daemon, bool evaluation)
     int rc = rm_metrics_write(&daemon->metrics, &daemon->session.board, &row);
     if (rc == -ENOMEM && daemon->metrics.failures == 1)
         rm_log(&daemon->log, RM_LOG_WARNING,
-               "no memory for a row of metrics; the row is lost and training goes on");
+               "no memory for a row of metrics; the row is lost, and training continues");
 }
 
 /* Writes a row by steps, if due; the worker that reaches the next row's steps rings. */

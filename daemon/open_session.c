@@ -92,9 +92,10 @@ void rm_daemon_keep_session(struct rm_daemon *daemon)
             rm_log(&daemon->log, RM_LOG_NOTICE, "changed since that checkpoint: %s",
                    daemon->resumed.changes);
         if (daemon->resumed.unread)
-            rm_log(&daemon->log, RM_LOG_WARNING,
-                   "policy.from is not read, because the run goes on from its checkpoint; --fresh "
-                   "starts a new run from it");
+            rm_log(
+                &daemon->log, RM_LOG_WARNING,
+                "policy.from is not read, because the run is resumed from its checkpoint; --fresh "
+                "starts a new run with policy.from");
     }
     if (daemon->run_lock.left[0])
         rm_log(&daemon->log, RM_LOG_NOTICE, "this run was left unfinished by %s",

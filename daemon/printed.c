@@ -103,14 +103,14 @@ int rm_printed_open(struct rm_printed *p, struct rm_printer *printer, uint32_t w
     p->used = 0;
     p->in_rest = false;
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return rm_fail(error, -errno, "no pipe for what it prints: %s", strerror(errno));
+        return rm_fail(error, -errno, "cannot create a pipe for the output: %s", strerror(errno));
     int rc = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
     if (rc == 0)
         rc = uv_poll_init(printer->loop, &p->poll, ends[0]);
     if (rc < 0) {
         close(ends[0]);
         close(ends[1]);
-        return rm_fail(error, rc, "no pipe for what it prints: %s", strerror(-rc));
+        return rm_fail(error, rc, "cannot create a pipe for the output: %s", strerror(-rc));
     }
     p->fd = ends[0];
     p->poll.data = p;

@@ -77,7 +77,7 @@ static void log_lost(struct rm_reader *r, bool now)
         return;
     r->logged_lost = r->lost;
     r->logged_ns = at;
-    rm_log(r->log, RM_LOG_WARNING, "metrics.exec: %llu %s dropped: %s %s; training goes on",
+    rm_log(r->log, RM_LOG_WARNING, "metrics.exec: %llu %s dropped: %s %s; training continues",
            (unsigned long long)lost, rm_plural(lost, "row was", "rows were"), r->program,
            r->running ? "reads too slowly" : "has ended");
 }

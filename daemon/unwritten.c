@@ -46,6 +46,6 @@ void rm_unwritten_log(void *unwritten)
     u->at_ns = now;
     rm_log_message(u->log, RM_LOG_WARNING, RM_MESSAGE_UNWRITTEN, &fields,
                    "lines and rows that could not be written: %llu%s; dropped because writing took "
-                   "too long: %llu; training goes on",
+                   "too long: %llu; training continues",
                    failures, why, losses);
 }

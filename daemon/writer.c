@@ -232,7 +232,7 @@ static int give_up(struct rm_writer *w, int rc, struct rm_error *error)
     if (w->ended.data) /* its memory stays until the loop has closed it */
         uv_close((uv_handle_t *)&w->ended, NULL);
     w->queue = NULL;
-    return rm_fail(error, rc, "no thread that writes files: %s", strerror(-rc));
+    return rm_fail(error, rc, "cannot create the thread that writes files: %s", strerror(-rc));
 }
 
 int rm_writer_open(struct rm_writer *w, uv_loop_t *loop, size_t capacity,

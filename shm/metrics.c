@@ -174,7 +174,7 @@ const struct rm_metric rm_worker_metrics[] = {
     PHASE("optimizer", RM_PHASE_OPTIMIZER),
     PHASE("publish", RM_PHASE_PUBLISH),
     PHASE("checkpoint", RM_PHASE_CHECKPOINT),
-    WAIT("other", RM_WAIT_OTHER, "the run goes on, or, for an evaluator, until asked"),
+    WAIT("other", RM_WAIT_OTHER, "the run continues; for an evaluator, until a request"),
     WAIT("limiter", RM_WAIT_LIMITER, "the limiter allows more"),
     WAIT("weights", RM_WAIT_WEIGHTS, "a learner publishes weights"),
     WAIT("rows", RM_WAIT_ROWS, "actors finish a rollout"),

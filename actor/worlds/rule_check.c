@@ -35,12 +35,12 @@ const char *const rm_rule_words[] = {
     [RM_RULE_TOGETHER] = "all agents in play get their last row in the same step",
     [RM_RULE_LENGTH] = "episodes take at most max_steps",
     [RM_RULE_MASK] = "a mask allows an action of every choice, in last rows too",
-    [RM_RULE_IGNORED] = "actions that answer a last row change nothing",
+    [RM_RULE_IGNORED] = "actions after a last row have no effect",
     [RM_RULE_SEED] = "the same seed gives the same rows",
     [RM_RULE_PROCESS] = "another process, a second later, gives the same rows",
-    [RM_RULE_BATCH] = "worlds do the same in whatever batch they are",
-    [RM_RULE_RESET] = "reset() is the beginning again",
-    [RM_RULE_SAVED] = "a saved state, loaded into a new batch, goes on the same",
+    [RM_RULE_BATCH] = "worlds behave the same in any batch",
+    [RM_RULE_RESET] = "reset() begins as a new batch does",
+    [RM_RULE_SAVED] = "a saved state, loaded into a new batch, continues as the saved one",
 };
 _Static_assert(sizeof rm_rule_words / sizeof rm_rule_words[0] == RM_RULE_COUNT, "words per rule");
 

@@ -626,7 +626,7 @@ static int finish(const struct sweep *s)
     if (page)
         printf("report: %s\n", page);
     if (failed)
-        printf("%zu of %zu %s not finished; the same command goes on with them\n", failed, s->runs,
+        printf("%zu of %zu %s not finished; the same command continues them\n", failed, s->runs,
                rm_plural(s->runs, "run is", "runs are"));
     return failed ? RM_CTL_FAILED : RM_CTL_OK;
 }

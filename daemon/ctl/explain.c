@@ -260,8 +260,8 @@ static int find_window(struct window *w, const struct rows *rows, struct rm_erro
     if (first == last || !(w->seconds >= WINDOW_MIN_S) || !(w->steps > 0))
         return rm_fail(
             error, -EAGAIN,
-            "there are too few rows of metrics to explain anything: %zu, of which %zu "
-            "are of training that went on with the same settings; train for at least %.1f s",
+            "too few rows of metrics: %zu, of which %zu belong to the latest training with "
+            "unchanged settings; train for at least %.1f s",
             rows->count, last - first + (last > first), WINDOW_MIN_S);
     return 0;
 }

@@ -160,7 +160,7 @@ static void what_was_written_meanwhile_is_there_in_order(void **state)
                                       "actor-0: starting",
                                       "optimizer.learning_rate: 0.001 -> 0.0005",
                                       "paused",
-                                      "stopping: asked to by a client",
+                                      "stopping: requested by a client",
                                       NULL};
     stands_in_order("log.txt", log);
     static const char *const settings[] = {"optimizer.learning_rate", NULL};

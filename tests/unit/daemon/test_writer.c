@@ -351,7 +351,7 @@ static void no_more_descriptors_is_said(void **state)
     const int rc = rm_writer_open(&writer, &loop, 4096, NULL, NULL, &error);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, -EMFILE);
-    assert_non_null(strstr(error.text, "no thread that writes files: "));
+    assert_non_null(strstr(error.text, "cannot create the thread that writes files: "));
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -18,7 +18,7 @@ GOODHART_ARGS ?=
 goodhart: binaries
 	@BUILD=$(BUILD) tests/learning/run-goodhart $(GOODHART_ARGS)
 
-# What distilled policies do in context, into docs/figures/histories.json: three seeds, which take a minute or two each.
+# What distilled policies do in context, into docs/figures/histories.json: three seeds, which take six minutes each.
 # `make figures` writes table and plot of docs/histories.md from it. HISTORIES_ARGS='--seeds 1-3 --set run.steps=4000' for
 # other runs, which are printed and not kept.
 HISTORIES_ARGS ?=

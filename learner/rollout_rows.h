@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 struct rm_rollout_spec {
-    struct rm_session *session; /* outlive the buffers */
+    struct rm_session *session; /* must outlive the buffers, as agent and backend must */
     uint32_t policy;
     const struct rm_env_agent *agent;
     struct rm_backend *backend;
@@ -56,10 +56,9 @@ struct rm_rollout {
     /* All (rows, lanes), time first; rows = steps, unless a comment gives steps + 1. */
     float *x;                  /* (steps + 1, lanes, inputs) */
     float *state;              /* (lanes, state_floats) before the first row, or NULL */
-    float *after;              /* (lanes, state_floats) before the successors; NULL: see value */
-    float *value;              /* of the network's output, with the weights that the learner has
-                                * when the rollout is ready; NULL: actors store no values
-                                * (rm_policy_plan) */
+    float *after;              /* (lanes, state_floats) before the successors; NULL as `value` */
+    float *value;              /* the network's values, which the actors stored; NULL: they store
+                                * none (values of rm_policy_plan) */
     uint8_t *mask;             /* (lanes, mask_bytes) or NULL */
     int32_t *action;           /* (lanes, words) */
     float *logp;               /* ln of the behaviour's probability */

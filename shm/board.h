@@ -117,43 +117,46 @@ struct rm_scores {
 
 struct rm_board_policy {
     char name[RM_NAME_MAX]; /* written by the daemon */
-    /* The daemon writes the limiter's bounds, the learner `sampled`, the actors `inserted`, which
-     * comes last, and the fields after it. */
+    /* The daemon writes the limiter's bounds, and the learner writes `sampled`. The actors write
+     * `inserted`, the limiter's last word, and the fields up to `epsilon`. */
     struct rm_limiter limiter;
-    _Alignas(RM_PAGE) _Atomic uint64_t env_steps; /* agent steps taken, added by actors */
-    _Atomic uint64_t rows_lost;                   /* reserved by a writer that died */
-    _Atomic uint64_t lag_sum, lag_count, lag_max; /* policy lag while acting, in learner updates,
-                                                     one entry per vector step; added by actors */
-    _Atomic uint64_t insert_blocked_ns;           /* actors asleep on the limiter */
+    _Alignas(RM_PAGE) _Atomic uint64_t env_steps; /* agent steps taken */
+    _Atomic uint64_t rows_lost;                   /* rows reserved by a writer that died */
+    _Atomic uint64_t lag_sum, lag_count, lag_max; /* policy lag while acting, in learner updates:
+                                                     one entry per vector step */
+    _Atomic uint64_t insert_blocked_ns;           /* time that actors slept on the limiter */
     _Atomic double epsilon;                       /* latest exploration rate */
-    _Alignas(RM_PAGE) _Atomic uint64_t updates;   /* of the learner: optimizer steps */
-    _Atomic uint64_t updates_skipped;             /* non-finite, skipped */
-    _Atomic uint64_t samples;                     /* transitions sampled */
-    _Atomic uint64_t samples_torn;       /* drawn again: the writer overwrote them during the
-                                          * copy */
-    _Atomic uint64_t published;          /* versions */
-    _Atomic uint64_t publish_skipped;    /* due, but changed too little or exploded */
-    _Atomic uint64_t sample_blocked_ns;  /* learner asleep on the limiter */
+    /* Written by the learner. */
+    _Alignas(RM_PAGE) _Atomic uint64_t updates; /* optimizer steps */
+    _Atomic uint64_t updates_skipped;           /* updates skipped because they were not finite */
+    _Atomic uint64_t samples;                   /* transitions sampled */
+    _Atomic uint64_t samples_torn;       /* transitions drawn again, because the writer overwrote
+                                          * them during the copy */
+    _Atomic uint64_t published;          /* versions of the weights */
+    _Atomic uint64_t publish_skipped;    /* versions that were due, but had changed too little or
+                                          * had exploded */
+    _Atomic uint64_t sample_blocked_ns;  /* time that the learner slept on the limiter */
     _Atomic uint64_t age_sum, age_count; /* sampled rows' age, in env steps of the policy */
     _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */
-    _Atomic double loss, grad_norm, q_mean, learning_rate; /* latest */
+    _Atomic double loss, grad_norm, q_mean, learning_rate; /* of the latest update */
     _Atomic double publish_change; /* relative change at the last publication */
     /* The learner's device: bytes copied to it and back, times the learner waited for it. */
     _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
-    /* Policy gradients, means over the latest rollout's updates. */
-    _Alignas(128) _Atomic uint64_t rollouts;           /* consumed */
-    _Atomic uint64_t rollouts_dropped;                 /* too stale */
-    _Atomic uint64_t rollbacks;                        /* to the last good weights */
-    _Atomic uint64_t lag_min_rollout, lag_max_rollout; /* of the rows of the latest rollout */
+    /* Learning from rollouts. The losses are means over the latest rollout's updates. */
+    _Alignas(128) _Atomic uint64_t rollouts;           /* rollouts learned from */
+    _Atomic uint64_t rollouts_dropped;                 /* rollouts dropped as too stale */
+    _Atomic uint64_t rollbacks;                        /* returns to the last good weights */
+    _Atomic uint64_t lag_min_rollout, lag_max_rollout; /* policy lag in the latest rollout */
     _Atomic double lag_mean_rollout;
     _Atomic double policy_loss, value_loss, entropy, kl, clip_fraction, explained_variance;
-    _Atomic double value_mean, value_deviation;                    /* PopArt: mu, sigma */
-    _Atomic double temperature;                                    /* sac */
-    _Atomic double priority_max;                                   /* proportional replay */
-    _Atomic double reward_scale;                                   /* what rewards are divided by */
+    _Atomic double value_mean, value_deviation; /* PopArt: mu, sigma */
+    _Atomic double temperature;                 /* sac */
+    _Atomic double priority_max;                /* highest priority of proportional replay */
+    _Atomic double reward_scale;                /* divisor of rewards */
     _Atomic double type_loss, held_out_loss, held_out_policy_loss; /* distill */
-    _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* of the evaluator: evaluations finished */
-    _Atomic uint64_t eval_version;               /* weights version evaluated */
+    /* Written by the evaluator. */
+    _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* evaluations finished */
+    _Atomic uint64_t eval_version;               /* version of the weights in the latest one */
 };
 
 /* A figure of an agent's episode, named by the world: a number, or one of a list of words, whose
@@ -167,26 +170,27 @@ struct rm_board_figure {
 struct rm_board_agent {
     char name[RM_NAME_MAX]; /* written by the daemon */
     _Atomic uint32_t policy;
-    /* Of the actors: undiscounted episode returns of this agent while training, and its steps over
-     * all worlds. */
-    _Alignas(RM_PAGE) struct rm_scores scores;
-    _Atomic uint64_t env_steps;
-    struct rm_scores lengths;                   /* of its episodes, in its own steps */
-    struct rm_scores figures[RM_BOARD_FIGURES]; /* of episodes that have them */
-    _Alignas(RM_PAGE) _Atomic double eval_mean; /* of the evaluator: greedy, last evaluation */
-    _Atomic double eval_stderr;
-    _Atomic double eval_length;                                    /* mean */
-    _Atomic double eval_figures[RM_BOARD_FIGURES][RM_BOARD_WORDS]; /* a number's mean at 0; the
-                                                                      share of each word */
+    /* Written by the actors: this agent's episodes while training. */
+    _Alignas(RM_PAGE) struct rm_scores scores;  /* undiscounted returns */
+    _Atomic uint64_t env_steps;                 /* its steps over all worlds */
+    struct rm_scores lengths;                   /* in its own steps */
+    struct rm_scores figures[RM_BOARD_FIGURES]; /* of the episodes that have the figure */
+    /* Written by the evaluator: the latest evaluation. */
+    _Alignas(RM_PAGE) _Atomic double eval_mean;                    /* mean return */
+    _Atomic double eval_stderr;                                    /* its standard error */
+    _Atomic double eval_length;                                    /* mean length */
+    _Atomic double eval_figures[RM_BOARD_FIGURES][RM_BOARD_WORDS]; /* of a number its mean, at 0; of
+                                                                      words the share of each */
 };
 
-/* Whether a debugger inspects a worker that crashed or hangs, before it ends. */
+/* Does a debugger inspect a worker that crashed or hangs, before it ends? The worker sets WANTED,
+ * the daemon the others. */
 enum rm_inspect {
     RM_INSPECT_NONE = 0,
-    RM_INSPECT_OFFERED, /* by the daemon: a debugger is installed */
-    RM_INSPECT_WANTED,  /* by the worker, which waits */
-    RM_INSPECT_BEGUN,   /* by the daemon */
-    RM_INSPECT_DONE,    /* by the daemon: the worker may end */
+    RM_INSPECT_OFFERED, /* a debugger is installed */
+    RM_INSPECT_WANTED,  /* the worker waits for the debugger */
+    RM_INSPECT_BEGUN,   /* the debugger runs */
+    RM_INSPECT_DONE,    /* the worker may end */
 };
 
 struct rm_board_worker {
@@ -210,10 +214,10 @@ struct rm_board_worker {
     /* About the process, read fifty times a second. If a process has several duties, the first
      * one's slot has these numbers. */
     _Atomic uint64_t cpu_ns;       /* processor time of all its threads */
-    _Atomic uint64_t run_delay_ns; /* its main thread could run, but had no core */
+    _Atomic uint64_t run_delay_ns; /* time that its main thread waited for a core */
     _Atomic uint64_t rss_bytes;
-    _Atomic uint64_t steps;       /* actors, and learners that have the worlds: agent steps of
-                                     agent 0, all its worlds */
+    _Atomic uint64_t steps;       /* of actors, and of learners that have the worlds: steps of agent
+                                     0 in all worlds of the process */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
     /* Written by actors with a curriculum (actor/stages.h): the stage of the worlds, as in the run
      * block; episodes and sums of the figures of both rules; the same for unit u at [u & 3]. */
@@ -222,16 +226,15 @@ struct rm_board_worker {
     _Atomic int64_t stage_sums[2];
     _Atomic uint64_t stage_episodes_at[4][2];
     _Atomic int64_t stage_sums_at[4][2];
-    /* Written by the recorder: rows of lanes. */
-    _Atomic uint64_t recorded_rows;  /* on disk */
-    _Atomic uint64_t lost_rows;      /* overwritten before they were copied, or not written */
-    _Atomic uint64_t recorded_bytes; /* of the files */
-    /* Checkpoints, by number. */
-    _Atomic uint64_t checkpoint_held;    /* its state is copied, and it waits for
-                                          * checkpoint_released */
-    _Atomic uint64_t checkpoint_written; /* its files are written, or have failed */
-    _Atomic uint64_t checkpoint_failed;  /* errno of checkpoint_written: its files could not be
-                                          * written; 0: they are written */
+    /* Written by the recorder. A row of n lanes counts as n. */
+    _Atomic uint64_t recorded_rows;  /* rows on disk */
+    _Atomic uint64_t lost_rows;      /* rows overwritten before they were copied, or not written */
+    _Atomic uint64_t recorded_bytes; /* size of the files */
+    /* Numbers of checkpoints. */
+    _Atomic uint64_t checkpoint_held;    /* the worker has copied its state for this checkpoint, and
+                                          * waits for checkpoint_released */
+    _Atomic uint64_t checkpoint_written; /* the worker has written its files, or has failed to */
+    _Atomic uint64_t checkpoint_failed;  /* errno of the files of checkpoint_written; 0: written */
     char device[RM_DEVICE_NAME_MAX];     /* learners: "cpu", or the UUID of the GPU it trains on */
     char error[256];                     /* why it failed; written once before state = FAILED */
     _Alignas(RM_PAGE) _Atomic uint64_t traced;   /* marks so far */
@@ -251,20 +254,20 @@ struct rm_board_run {
     _Atomic uint64_t settings_version;          /* +1 after settings[] changed */
     _Atomic double settings[RM_BOARD_SETTINGS]; /* by hot index, see config/schema.h */
     _Atomic uint64_t checkpoint_request;        /* actors and learners hold for this checkpoint */
-    _Atomic uint64_t evaluate_request;          /* the evaluator runs when it advances */
+    _Atomic uint64_t evaluate_request;          /* requests for an evaluation so far */
     _Atomic uint64_t evaluate_episodes;         /* for that request; 0 = evaluation.episodes */
     _Atomic uint64_t env_steps_budget;          /* steps per agent, over all worlds; 0 = no end */
     _Atomic uint64_t checkpoint_released;       /* workers may continue after this checkpoint */
-    _Atomic uint64_t rows_counted;              /* in all rings, when the supervisor last counted */
+    _Atomic uint64_t rows_counted;              /* rows in all rings, by the supervisor's count */
     _Atomic uint32_t quarantined; /* GPUs below that learners must not use; only grows */
     char quarantine[RM_BOARD_QUARANTINED][RM_DEVICE_NAME_MAX];
     uint32_t stages;  /* of the curriculum, 0: there is none */
     uint32_t figures; /* figures in use; fixed at creation */
     struct rm_board_figure figure[RM_BOARD_FIGURES];
     /* Written by the evaluator. */
-    _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* finished */
-    _Atomic double eval_score_mean, eval_score_stderr; /* sum over agents per episode */
-    _Atomic uint64_t eval_episodes;
+    _Alignas(RM_PAGE) _Atomic uint64_t evaluations;    /* evaluations finished */
+    _Atomic double eval_score_mean, eval_score_stderr; /* of an episode's sum over agents */
+    _Atomic uint64_t eval_episodes;                    /* episodes of the latest evaluation */
     _Atomic uint64_t eval_request; /* the latest request before this evaluation began, as
                                     * evaluate_request counts them; 0 = none */
     _Atomic uint64_t eval_steps;   /* steps per agent when it took its weights */

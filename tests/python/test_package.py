@@ -155,6 +155,8 @@ def test_what_a_run_has_left(run):
     metrics = run.metrics
     assert metrics["steps"].dtype == np.float64 and np.nanmax(metrics["steps"]) >= 100
     assert len({len(column) for column in metrics.values()}) == 1
+    frame = run.frame()
+    assert list(frame) == list(metrics) and np.array_equal(frame["steps"], metrics["steps"], equal_nan=True)
     assert run.summary["state"] == "stopped" and not run.summary["finished"]
     assert run.config["name"] == "talked-to" and "talked-to" in run.log
     assert run.checkpoints and run.score is not None

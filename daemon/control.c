@@ -447,13 +447,14 @@ static struct rm_connection *least_of(const struct rm_control *control,
     return least;
 }
 
-/* Closes a client to make room, and says so if its socket takes the line at once. */
+/* Closes a client to make room, and says so if its socket takes the line at once: as the reply to a
+ * request that is being carried out, so that the client does not repeat it. */
 static void evict(struct rm_connection *client)
 {
     size_t bytes = 0;
     char *line = rm_refusal_line(
         RM_REFUSED_NOT_NOW, "too many clients: this connection was closed to make room for another",
-        NULL, &bytes);
+        client->deferred_id, &bytes);
     const uv_buf_t buffer = uv_buf_init(line, (unsigned)bytes);
     if (line)
         uv_try_write((uv_stream_t *)&client->pipe, &buffer, 1);

@@ -209,7 +209,8 @@ static int greet(struct rm_ctl_client *client, uint64_t deadline, struct rm_erro
 /* One attempt. -EAGAIN: it is there, and has no room for another client now. */
 static int attempt(struct rm_ctl_client *client, uint64_t deadline, struct rm_error *error)
 {
-    client->used = 0;
+    struct ucred peer = {0};
+    socklen_t bytes = sizeof peer;
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (client->fd < 0)
         return rm_fail(error, -errno, "socket: %s", strerror(errno));
@@ -217,6 +218,10 @@ static int attempt(struct rm_ctl_client *client, uint64_t deadline, struct rm_er
     if (connect(client->fd, (const struct sockaddr *)&client->address, sizeof client->address) < 0)
         return errno == EAGAIN ? rm_fail(error, -EAGAIN, "it accepts no connections")
                                : rm_fail(error, -errno, "cannot connect: %s", strerror(errno));
+    getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes);
+    if (client->daemon && peer.pid != client->daemon)
+        return rm_fail(error, -ECONNRESET, "the experiment has ended, another one listens there");
+    client->daemon = peer.pid;
     return greet(client, deadline, error);
 }
 
@@ -238,22 +243,37 @@ static void disconnect(struct rm_ctl_client *client)
     if (client->fd >= 0)
         close(client->fd);
     client->fd = -1;
+    client->used = 0;
+    client->subscribed = false;
     json_decref(client->greeting);
     client->greeting = NULL;
 }
 
-int rm_ctl_client_again(struct rm_ctl_client *client, struct rm_error *error)
+/* Until it is connected, or cannot be: then the client is closed. */
+static int connect_by(struct rm_ctl_client *client, uint64_t deadline, struct rm_error *error)
 {
-    const uint64_t deadline = deadline_after(client->timeout_ns);
     int rc;
-    for (unsigned attempts = 0;; attempts++) {
+    unsigned attempts = 0;
+    do {
         disconnect(client);
         rc = attempt(client, deadline, error);
-        if (rc != -EAGAIN)
-            return rc;
-        if (!pause_until(deadline, attempts))
-            return -ETIMEDOUT;
-    }
+    } while (rc == -EAGAIN && pause_until(deadline, attempts++));
+    if (rc)
+        disconnect(client);
+    return rc == -EAGAIN ? -ETIMEDOUT : rc;
+}
+
+static int connect_again(struct rm_ctl_client *client, uint64_t deadline, struct rm_error *error)
+{
+    const int rc = connect_by(client, deadline, error);
+    return rc == -ENOENT || rc == -ECONNREFUSED
+               ? rm_fail(error, -ECONNRESET, "the experiment has ended")
+               : rc;
+}
+
+int rm_ctl_client_again(struct rm_ctl_client *client, struct rm_error *error)
+{
+    return connect_again(client, deadline_after(client->timeout_ns), error);
 }
 
 int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t timeout_ns,
@@ -270,7 +290,7 @@ int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t 
     int rc =
         client->line && client->events ? 0 : rm_fail(error, -ENOMEM, "no memory for a connection");
     if (rc == 0)
-        rc = rm_ctl_client_again(client, error);
+        rc = connect_by(client, deadline_after(timeout_ns), error);
     if (rc) {
         rm_ctl_client_close(client);
         return rm_fail_within(error, rc, "%s", path);
@@ -313,9 +333,8 @@ static int take_reply(json_t *message, json_t **reply, struct rm_error *error)
 /* Sends request `id` and waits for its reply. -EAGAIN: the daemon closed the connection to make
  * room for another client, as it says in a line without an id. */
 static int exchange(struct rm_ctl_client *client, const char *text, size_t bytes, json_int_t id,
-                    json_t **reply, struct rm_error *error)
+                    uint64_t deadline, json_t **reply, struct rm_error *error)
 {
-    const uint64_t deadline = deadline_after(client->timeout_ns);
     int rc = send_all(client, text, bytes, deadline, error);
     if (rc == -ECONNRESET) /* it may have said why */
         rc = 0;
@@ -331,11 +350,12 @@ static int exchange(struct rm_ctl_client *client, const char *text, size_t bytes
         }
         /* A reply to a call that timed out earlier may still arrive: it has an older id. */
         bool stale = json_is_integer(got) && json_integer_value(got) < id;
+        const bool closing = !got && not_now(message);
         if (!stale)
             rc = take_reply(message, reply, error);
         json_decref(message);
         if (!stale)
-            return rc == -EREMOTEIO && !got ? -EAGAIN : rc;
+            return closing ? -EAGAIN : rc;
     }
     return rc;
 }
@@ -358,14 +378,17 @@ int rm_ctl_client_call(struct rm_ctl_client *client, const char *command, json_t
                            RM_CTL_CLIENT_REQUEST_MAX)
                  : 0;
     text[length] = '\n'; /* in place of the NUL: what is sent is counted, not terminated */
+    const uint64_t deadline = deadline_after(client->timeout_ns);
+    if (rc == 0 && client->fd < 0)
+        rc = connect_again(client, deadline, error);
     if (rc == 0)
-        rc = exchange(client, text, length + 1, id, reply, error);
+        rc = exchange(client, text, length + 1, id, deadline, reply, error);
     if (rc == -EAGAIN && !client->subscribed) {
-        rc = rm_ctl_client_again(client, error);
+        rc = connect_again(client, deadline, error);
         if (rc == 0)
-            rc = exchange(client, text, length + 1, id, reply, error);
-        else if (rc != -ETIMEDOUT) /* the experiment has ended meanwhile */
-            rc = lost(client, error);
+            rc = exchange(client, text, length + 1, id, deadline, reply, error);
+        if (rc == -EAGAIN)
+            disconnect(client);
     }
     client->subscribed |= rc == 0 && strcmp(command, "events") == 0;
     free(text);
@@ -381,6 +404,8 @@ int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_
         json_array_remove(client->events, 0);
         return 0;
     }
+    if (client->fd < 0)
+        return lost(client, error);
     uint64_t deadline = deadline_after(timeout_ns);
     for (;;) {
         json_t *message = NULL;
@@ -391,8 +416,8 @@ int rm_ctl_client_event(struct rm_ctl_client *client, uint64_t timeout_ns, json_
             *event = message;
             return 0;
         }
-        /* Replies to earlier calls have ids. Without one it says why the connection is closed. */
-        if (json_object_get(message, "error") && !json_object_get(message, "id"))
+        /* Replies to earlier calls are passed over. */
+        if (!json_object_get(message, "id") && not_now(message))
             rc = take_reply(message, event, error);
         json_decref(message);
         if (rc)

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #define RM_CTL_CLIENT_PROTOCOL    1
@@ -16,9 +17,10 @@
 #define RM_CTL_CLIENT_EVENTS_MAX  256       /* events kept while a reply is awaited */
 
 struct rm_ctl_client {
-    int fd; /* -1 when closed */
+    int fd;       /* -1 when closed */
+    pid_t daemon; /* that listens there; 0 before the first connection, and if it cannot be seen */
     struct sockaddr_un address;
-    uint64_t timeout_ns; /* of each call; 0 = no limit */
+    uint64_t timeout_ns; /* of each call, with its connecting; 0 = no limit */
     uint64_t next_id;
     bool subscribed;  /* to events, which another connection would not get */
     size_t used;      /* bytes of `line` received and not yet taken */
@@ -36,7 +38,8 @@ int rm_ctl_client_open(struct rm_ctl_client *client, const char *path, uint64_t 
                        struct rm_error *error);
 void rm_ctl_client_close(struct rm_ctl_client *client);
 
-/* Connects again, without a subscription. Errors as above. */
+/* Connects again, without a subscription. Errors as above, and -ECONNRESET if the experiment has
+ * ended. After an error the client is closed, and the next call connects first. */
 int rm_ctl_client_again(struct rm_ctl_client *client, struct rm_error *error);
 
 /* Executes a command. `arguments` may be NULL; the call takes over the reference. *reply is the

@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -214,6 +213,10 @@ static int await(struct rm_ctl_client *client, const char *name, const char *mem
     for (;;) {
         uint64_t now = rm_now_ns(), left = deadline > now ? deadline - now : 1;
         int rc = rm_ctl_client_event(client, deadline ? left : 0, event, &error);
+        if (rc == -EREMOTEIO && !name)
+            rc = rm_ctl_client_again(client, &error);
+        if (rc == 0 && !*event)
+            continue;
         if (rc == -ECONNRESET && !name)
             return 0;
         if (rc == -ETIMEDOUT)
@@ -366,11 +369,7 @@ static void show_stop(const json_t *reply, const struct rm_style *style)
  * container may be. */
 static int process_of(const struct rm_ctl_client *client)
 {
-    struct ucred peer;
-    socklen_t bytes = sizeof peer;
-    if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) < 0 || peer.pid <= 0)
-        return -1;
-    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    return client->daemon > 0 ? (int)syscall(SYS_pidfd_open, client->daemon, 0) : -1;
 }
 
 /* The daemon closes its connections first, then writes the report and releases the run's lock: so

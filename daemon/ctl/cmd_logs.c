@@ -63,7 +63,8 @@ static void follow(struct logs *l, struct rm_ctl_client *client)
     bool ended = false;
     while (!ended && fflush(stdout) == 0) {
         struct pollfd daemon = {.fd = client->fd, .events = POLLRDHUP};
-        ended = poll(&daemon, 1, FOLLOW_MS) > 0 && rm_ctl_client_again(client, &error) < 0;
+        if (poll(&daemon, 1, FOLLOW_MS) > 0 || client->fd < 0)
+            ended = rm_ctl_client_again(client, &error) == -ECONNRESET;
         if (poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))
             return;
         print_rest(l, 0);

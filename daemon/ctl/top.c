@@ -37,12 +37,9 @@ static int ask(struct view *view, const char *command, json_t **reply)
     if (view->top.ended)
         return -ECONNRESET;
     int rc = rm_ctl_client_call(&view->client, command, NULL, reply, &error);
-    if (rc == -ETIMEDOUT || rc == -EREMOTEIO) {
-        show_message(view, error.text);
-    } else if (rc) {
-        view->top.ended = true;
-        show_message(view, rc == -EPROTO ? error.text : "the experiment has ended; q quits");
-    }
+    view->top.ended = rc == -ECONNRESET || rc == -EPROTO;
+    if (rc)
+        show_message(view, rc == -ECONNRESET ? "the experiment has ended; q quits" : error.text);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -151,6 +152,7 @@ static void who_makes_room_connects_again(void **state)
         {"stop",
          "{\"return\":{},\"id\":$id}\n{\"error\":{\"class\":\"not-now\",\"desc\":\"room\"}}\n",
          true},
+        {"get", "{\"error\":{\"class\":\"bad-request\",\"desc\":\"no JSON\"}}\n", false},
         {NULL, NULL, false}};
     struct rm_fake fake;
     struct rm_ctl_client client;
@@ -159,10 +161,12 @@ static void who_makes_room_connects_again(void **state)
     (void)state;
     assert_int_equal(rm_fake_start(&fake, "x", NULL, rules), 0);
     assert_int_equal(rm_ctl_client_open(&client, fake.socket, PATIENT, &error), 0);
+    assert_int_equal(rm_ctl_client_call(&client, "get", NULL, &reply, &error), -EREMOTEIO);
+    assert_int_equal(fake.clients, 1); /* only "not-now" closes a connection */
     assert_int_equal(rm_ctl_client_call(&client, "status", NULL, &reply, &error), -EREMOTEIO);
     assert_string_equal(error.text, "not-now: no room");
     assert_int_equal(fake.clients, 2);
-    assert_int_equal(rm_ctl_client_again(&client, &error), 0);
+    assert_int_equal(rm_ctl_client_event(&client, PATIENT, &event, &error), -ECONNRESET);
     assert_int_equal(rm_ctl_client_call(&client, "events", NULL, &reply, &error), 0);
     json_decref(reply);
     assert_int_equal(rm_ctl_client_call(&client, "stop", NULL, &reply, &error), 0);
@@ -171,6 +175,29 @@ static void who_makes_room_connects_again(void **state)
     assert_string_equal(error.text, "not-now: room");
     assert_int_equal(rm_ctl_client_event(&client, PATIENT, &event, &error), -ECONNRESET);
     assert_int_equal(fake.clients, 3);
+    rm_fake_stop(&fake);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rm_ctl_client_again(&client, &error), -ECONNRESET);
+        assert_string_equal(error.text, "the experiment has ended");
+        assert_int_equal(rm_ctl_client_call(&client, "get", NULL, &reply, &error), -ECONNRESET);
+        assert_string_equal(error.text, "the experiment has ended");
+    }
+    rm_ctl_client_close(&client);
+}
+
+/* As another daemon may, on the same path. */
+static void another_process_is_not_the_experiment(void **state)
+{
+    struct rm_fake fake;
+    struct rm_ctl_client client;
+    struct rm_error error = {""};
+    (void)state;
+    assert_int_equal(rm_fake_start(&fake, "x", NULL, NULL), 0);
+    assert_int_equal(rm_ctl_client_open(&client, fake.socket, PATIENT, &error), 0);
+    assert_int_equal(client.daemon, getpid());
+    client.daemon++;
+    assert_int_equal(rm_ctl_client_again(&client, &error), -ECONNRESET);
+    assert_non_null(strstr(error.text, "another one listens there"));
     rm_ctl_client_close(&client);
     rm_fake_stop(&fake);
 }
@@ -274,6 +301,7 @@ int main(void)
         cmocka_unit_test(what_a_terminal_would_obey_is_replaced),
         cmocka_unit_test(replies_are_matched_to_requests),
         cmocka_unit_test(who_makes_room_connects_again),
+        cmocka_unit_test(another_process_is_not_the_experiment),
         cmocka_unit_test(events_between_replies_are_kept_in_order),
         cmocka_unit_test(too_many_events_are_dropped_and_counted),
         cmocka_unit_test(requests_have_the_documented_form),

@@ -444,9 +444,17 @@ static void seal(uv_work_t *work)
     c->rc = keep_run(c);
     if (c->rc == 0)
         c->rc = rm_checkpoint_seal(c->spec.run_directory, &c->facts, &c->read_until_ns, &c->error);
-    c->missing.text[0] = '\0';
-    if (c->rc == 0 && keep_run(c) == 0) /* sealing may take minutes */
-        rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->missing);
+    c->warning.text[0] = '\0';
+    if (c->rc)
+        return;
+    const int rc = keep_run(c); /* sealing may take minutes */
+    if (rc == 0)
+        rm_checkpoint_prune(c->spec.run_directory, &c->kept, &c->warning);
+    else if (!c->lost)
+        c->warning = c->error;
+    if (c->warning.text[0])
+        rm_fail_within(&c->warning, rc, "%s",
+                       rc ? "older checkpoints stay" : "an incomplete checkpoint is ignored");
 }
 
 static void worked(uv_work_t *work, int status)
@@ -665,11 +673,9 @@ static struct rm_log_fields fields_of(const struct rm_checkpointer *c)
 static void finish(struct rm_checkpointer *c)
 {
     const struct rm_log_fields fields = fields_of(c);
-    /* Warns once about each file. */
-    if (c->missing.text[0] && strcmp(c->missing.text, c->missed.text) != 0)
-        rm_log(c->spec.log, RM_LOG_WARNING, "an incomplete checkpoint is ignored: %s",
-               c->missing.text);
-    c->missed = c->missing;
+    if (c->warning.text[0] && strcmp(c->warning.text, c->warned.text) != 0)
+        rm_log(c->spec.log, RM_LOG_WARNING, "%s", c->warning.text);
+    c->warned = c->warning;
     c->why[0] = '\0';
     c->made++;
     c->last = c->number;

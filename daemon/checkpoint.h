@@ -115,7 +115,7 @@ struct rm_checkpointer {
     _Atomic uint64_t read_until_ns; /* when the thread that seals ends reading files, 0 = never */
     int rc;                         /* the thread's result and message */
     struct rm_error error;
-    struct rm_error missing, missed; /* missing files of a checkpoint: now, and already logged */
+    struct rm_error warning, warned; /* of older checkpoints: now, and already logged */
     uv_work_t work;
     uint32_t removals; /* threads that remove failed checkpoints */
     uv_timer_t timer;

@@ -502,12 +502,11 @@ static bool is_open(const char *path)
     return false;
 }
 
-/* The other daemon keeps its checkpoints by its own `checkpoint.keep`. */
-static void who_lost_the_run_while_it_sealed_removes_nothing(void **state)
+/* A third checkpoint is being sealed, and will remove the others. Returns the file that it reads
+ * until the file is truncated. */
+static const char *seal_third(void)
 {
     struct rm_error error = {""};
-    uint64_t numbers[4];
-    (void)state;
     assert_int_equal(rm_run_lock_take(&lock, directory, &error), 0);
     for (unsigned i = 0; i < 2; i++) {
         ask();
@@ -519,6 +518,15 @@ static void who_lost_the_run_while_it_sealed_removes_nothing(void **state)
     const char *large = unfinished(c.number, "large");
     while (!is_open(large))
         usleep(1000);
+    return large;
+}
+
+/* The other daemon keeps its checkpoints by its own `checkpoint.keep`. */
+static void who_lost_the_run_while_it_sealed_removes_nothing(void **state)
+{
+    uint64_t numbers[4];
+    (void)state;
+    const char *large = seal_third();
     const pid_t other = other_daemon();
     assert_int_equal(truncate(large, 0), 0);
     until(RM_CHECKPOINT_IDLE);
@@ -527,6 +535,21 @@ static void who_lost_the_run_while_it_sealed_removes_nothing(void **state)
     assert_int_equal(rm_checkpoint_list(directory, numbers, 4), 3);
     assert_int_equal(losses, 1);
     rm_run_lock_leave(&lock);
+}
+
+static void who_cannot_lock_the_run_removes_nothing_and_warns(void **state)
+{
+    uint64_t numbers[4];
+    (void)state;
+    const char *large = seal_third();
+    assert_int_equal(unlink(lock.path), 0);
+    assert_int_equal(mkdir(lock.path, 0755), 0);
+    assert_int_equal(truncate(large, 0), 0);
+    until(RM_CHECKPOINT_IDLE);
+    assert_int_equal(rm_checkpoint_list(directory, numbers, 4), 3);
+    assert_int_equal(losses, 0);
+    assert_int_equal(c.made, 3);
+    assert_non_null(strstr(c.warned.text, "older checkpoints stay: "));
 }
 
 static void where_there_can_be_none_it_goes_on_without(void **state)
@@ -630,6 +653,7 @@ int main(void)
         T(one_that_is_sealed_has_the_grace_of_a_stop),
         T(who_lost_the_run_removes_nothing),
         T(who_lost_the_run_while_it_sealed_removes_nothing),
+        T(who_cannot_lock_the_run_removes_nothing_and_warns),
         T(where_there_can_be_none_it_goes_on_without),
         T(what_a_world_wrote_is_not_sealed),
         T(who_could_not_write_is_named),

@@ -137,12 +137,14 @@ struct rm_board_policy {
                                           * had exploded */
     _Atomic uint64_t sample_blocked_ns;  /* time that the learner slept on the limiter */
     _Atomic uint64_t age_sum, age_count; /* sampled rows' age, in env steps of the policy */
-    _Atomic uint64_t replay_rows, replay_capacity;         /* transitions held, and most */
-    _Atomic double loss, grad_norm, q_mean, learning_rate; /* of the latest update */
+    _Atomic uint64_t replay_rows, replay_capacity; /* transitions held, and most */
+    /* Of the latest update; late results of a device: means over the latest report's updates. */
+    _Atomic double loss, grad_norm, q_mean, learning_rate;
     _Atomic double publish_change; /* relative change at the last publication */
     /* The learner's device: bytes copied to it and back, times the learner waited for it. */
     _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
-    /* Learning from rollouts. The losses are means over the latest rollout's updates. */
+    /* Learning from rollouts. The losses are means over the latest rollout's updates. Learners from
+     * replay write `entropy`, and distill `policy_loss`, as they write `loss` above. */
     _Alignas(128) _Atomic uint64_t rollouts;           /* rollouts learned from */
     _Atomic uint64_t rollouts_dropped;                 /* rollouts dropped as too stale */
     _Atomic uint64_t rollbacks;                        /* returns to the last good weights */
@@ -151,7 +153,7 @@ struct rm_board_policy {
     _Atomic double policy_loss, value_loss, entropy, kl, clip_fraction, explained_variance;
     _Atomic double value_mean, value_deviation; /* PopArt: mu, sigma */
     _Atomic double temperature;                 /* sac */
-    _Atomic double priority_max;                /* highest priority of proportional replay */
+    _Atomic double priority_max;                /* highest so far, of proportional replay */
     _Atomic double reward_scale;                /* divisor of rewards */
     _Atomic double type_loss, held_out_loss, held_out_policy_loss; /* distill */
     /* Written by the evaluator. */
@@ -216,8 +218,8 @@ struct rm_board_worker {
     _Atomic uint64_t cpu_ns;       /* processor time of all its threads */
     _Atomic uint64_t run_delay_ns; /* time that its main thread waited for a core */
     _Atomic uint64_t rss_bytes;
-    _Atomic uint64_t steps;       /* of actors, and of learners that have the worlds: steps of agent
-                                     0 in all worlds of the process */
+    _Atomic uint64_t steps;       /* of actors, the evaluator, and learners that have the worlds:
+                                     steps of agent 0 in all worlds of the process */
     _Atomic uint64_t steps_at[2]; /* lockstep: `steps` at the end of round r, at [r & 1] */
     /* Written by actors with a curriculum (actor/stages.h): the stage of the worlds, as in the run
      * block; episodes and sums of the figures of both rules; the same for unit u at [u & 3]. */

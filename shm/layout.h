@@ -70,8 +70,8 @@ struct rm_ring_shared {
     /* Written by the consumer (rollout). */
     _Alignas(RM_LINE) _Atomic uint64_t consumed; /* rows below this may be overwritten */
 
-    /* Written by the recorder. */
-    _Alignas(RM_LINE) _Atomic uint64_t recorded; /* record_wait: rows below this are on disk */
+    /* Written by the recorder. With record_wait rows below this may be overwritten. */
+    _Alignas(RM_LINE) _Atomic uint64_t recorded;
 };
 static_assert(sizeof(struct rm_ring_spec) == 56, "ring spec");
 static_assert(offsetof(struct rm_ring_shared, spec) == 128, "ring");

@@ -108,7 +108,8 @@ const struct rm_metric rm_policy_metrics[] = {
     POLICY(GAUGE, F64, "value_loss", value_loss, "1",
            "value loss, mean over the latest rollout's updates"),
     POLICY(GAUGE, F64, "entropy", entropy, "nats",
-           "entropy of the policy, mean over the latest rollout's updates"),
+           "entropy of the policy, mean over the latest rollout's updates; from replay: of the "
+           "latest update"),
     POLICY(GAUGE, F64, "kl", kl, "nats",
            "estimated divergence from the policy that acted, of the latest rollout's last pass"),
     POLICY(GAUGE, F64, "clip_fraction", clip_fraction, "1",
@@ -118,7 +119,7 @@ const struct rm_metric rm_policy_metrics[] = {
     POLICY(GAUGE, F64, "value_mean", value_mean, "1", "PopArt: mean of returns"),
     POLICY(GAUGE, F64, "value_deviation", value_deviation, "1", "PopArt: deviation of returns"),
     POLICY(GAUGE, F64, "temperature", temperature, "1", "sac: weight of the entropy"),
-    POLICY(GAUGE, F64, "priority_max", priority_max, "1", "largest priority in replay"),
+    POLICY(GAUGE, F64, "priority_max", priority_max, "1", "largest priority so far"),
     POLICY(GAUGE, F64, "reward_scale", reward_scale, "1", "what rewards are divided by"),
     POLICY(GAUGE, F64, "type_loss", type_loss, "nats",
            "distill: cross-entropy of what follows a step, in the latest update"),
@@ -149,7 +150,8 @@ const struct rm_metric rm_worker_metrics[] = {
     WORKER(COUNTER, U64, "sleeps", sleeps, "sleeps", "times the worker slept until woken"),
     WORKER(GAUGE, U64, "rss_bytes", rss_bytes, "bytes", "resident memory"),
     WORKER(COUNTER, U64, "steps", steps, "steps",
-           "actors: steps of agent 0 over all worlds of the actor"),
+           "actors, the evaluator, learners that have the worlds: steps of agent 0 over all worlds "
+           "of the process"),
     WORKER(COUNTER, U64, "cpu_ns", cpu_ns, "nanoseconds",
            "processor time of all threads of the process; in sequential mode the first duty has it "
            "for all"),

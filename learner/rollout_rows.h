@@ -56,9 +56,10 @@ struct rm_rollout {
     /* All (rows, lanes), time first; rows = steps, unless a comment gives steps + 1. */
     float *x;                  /* (steps + 1, lanes, inputs) */
     float *state;              /* (lanes, state_floats) before the first row, or NULL */
-    float *after;              /* (lanes, state_floats) before the successors; NULL as `value` */
-    float *value;              /* the network's values, which the actors stored; NULL: they store
-                                * none (values of rm_policy_plan) */
+    float *after;              /* (lanes, state_floats) before the successors, or NULL: without
+                                * `value`, `successors` or a recurrent state there is none */
+    float *value;              /* the network's values, which the actors stored, or, if native, the
+                                * device; NULL: they store none (values of rm_policy_plan) */
     uint8_t *mask;             /* (lanes, mask_bytes) or NULL */
     int32_t *action;           /* (lanes, words) */
     float *logp;               /* ln of the behaviour's probability */

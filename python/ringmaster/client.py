@@ -18,6 +18,10 @@ class Refused(Exception):
         self.kind = kind
 
 
+class Replaced(Refused):
+    """The daemon has closed this connection to make room for another client."""
+
+
 def socket_of(name: str) -> str:
     """Where the experiment of that name listens."""
     chosen, user = os.environ.get("RINGMASTER_RUNTIME_DIR"), os.getuid()
@@ -83,19 +87,30 @@ class Client:
     arguments and replies of docs/control.md."""
 
     def __init__(self, name: str, timeout_s: float = 60):
-        path = name if "/" in name else socket_of(name)
-        self.path, self.number = path, 0
+        self.path, self.number = name if "/" in name else socket_of(name), 0
+        self.timeout_s, self.daemon, self.socket = timeout_s, 0, socket.socket(socket.AF_UNIX)
+        self.connect()
+
+    def connect(self) -> None:
+        self.close()
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(timeout_s)
+        self.socket.settimeout(self.timeout_s)
+        self.buffer, self.waiting, self.connected, self.subscribed = b"", [], False, False
         try:
-            self.socket.connect(path)
+            self.socket.connect(self.path)
         except OSError as why:
             self.socket.close()
-            raise ConnectionError(f"nothing runs at {path}: {why.strerror or why}") from None
-        self.buffer, self.waiting = b"", []
-        self.greeting = self.line()["ringmaster"]
+            raise ConnectionError(f"nothing runs at {self.path}: {why.strerror or why}") from None
+        daemon, _, _ = struct.unpack("3i", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if self.daemon not in (0, daemon):
+            raise ConnectionError(f"{self.path}: the daemon has ended, and another one listens there")
+        try:
+            self.greeting = self.line()["ringmaster"]
+        except Replaced as why:
+            raise ConnectionError(f"{self.path}: {why}") from None
         if self.greeting["protocol"] != 1:
-            raise ConnectionError(f"{path} speaks protocol {self.greeting['protocol']}, but this package speaks 1")
+            raise ConnectionError(f"{self.path} speaks protocol {self.greeting['protocol']}, but this package speaks 1")
+        self.connected, self.daemon = True, daemon
 
     def line(self) -> Dict[str, Any]:
         while b"\n" not in self.buffer:
@@ -103,14 +118,33 @@ class Client:
             if not more:
                 raise ConnectionError(f"{self.path}: the daemon has ended")
             self.buffer += more
-        line, _, self.buffer = self.buffer.partition(b"\n")
-        return json.loads(line)
+        text, _, self.buffer = self.buffer.partition(b"\n")
+        line = json.loads(text)
+        if "id" not in line and line.get("error", {}).get("class") == "not-now":
+            self.connected = False
+            raise Replaced("not-now", line["error"]["desc"])
+        return line
 
     def call(self, command: str, **arguments: Any) -> Dict[str, Any]:
-        """Any command. Events that arrive before its reply are kept for events()."""
+        """Any command. Events that arrive before its reply are kept for events(). If the daemon has closed the connection to
+        make room for another client, the command is sent once more over a new connection, unless there are events."""
         self.number += 1
         request = {"execute": command, "id": self.number, **({"arguments": arguments} if arguments else {})}
-        self.socket.sendall(json.dumps(request).encode() + b"\n")
+        if not self.connected:
+            self.connect()
+        try:
+            return self.exchange(request)
+        except Replaced:
+            if self.subscribed:
+                raise
+        self.connect()
+        return self.exchange(request)
+
+    def exchange(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        try:
+            self.socket.sendall(json.dumps(request).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the daemon may have said why
         while True:
             reply = self.line()
             if "event" in reply:
@@ -167,8 +201,9 @@ class Client:
 
     def events(self, timeout_s: Optional[float] = None) -> Iterator[Dict[str, Any]]:
         """Events (`event`, `time`, `data`) from this call on, as they come, until the daemon ends or none has come for
-        `timeout_s`."""
+        `timeout_s`. Raises ConnectionError if the daemon closes the connection to make room for another client."""
         self.call("events")
+        self.subscribed = True
         return self._events(timeout_s)
 
     def _events(self, timeout_s: Optional[float]) -> Iterator[Dict[str, Any]]:
@@ -177,6 +212,8 @@ class Client:
         try:
             while True:
                 yield self.waiting.pop(0) if self.waiting else self.line()
+        except Replaced as why:
+            raise ConnectionError(str(why)) from None
         except (socket.timeout, ConnectionError):
             return
         finally:

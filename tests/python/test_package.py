@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -148,6 +149,68 @@ def test_every_command_is_answered(run):
 def test_nothing_listens():
     with pytest.raises(ConnectionError, match="nothing runs at"):
         ringmaster.Client("no-such-run")
+
+
+class Crowded(threading.Thread):
+    """A daemon whose connections each get lines, after a greeting and a command, and are closed."""
+
+    def __init__(self, folder, *lines):
+        super().__init__(daemon=True)
+        self.lines, self.requests, self.path = lines, [], f"{folder}/crowded.sock"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.start()
+
+    def run(self):
+        for greeting, request, *lines in self.lines:
+            with self.listener.accept()[0] as client:
+                client.sendall(greeting + b"\n")
+                if request:
+                    self.requests.append(json.loads(client.makefile().readline())["execute"])
+                client.sendall(b"".join(line + b"\n" for line in lines))
+
+
+HELLO = b'{"ringmaster": {"version": "0", "protocol": 1}}'
+FULL = b'{"error": {"class": "not-now", "desc": "too many clients"}}'
+BUSY = b'{"error": {"class": "not-now", "desc": "is ending"}, "id": 1}'
+DONE = b'{"return": {"state": "paused"}, "id": 1}'
+
+
+def test_a_replaced_client_sends_its_command_again(tmp_path):
+    daemon = Crowded(tmp_path, (HELLO, True, FULL), (HELLO, True, DONE))
+    with ringmaster.Client(daemon.path) as client:
+        assert client.pause() == {"state": "paused"} and daemon.requests == ["pause", "pause"]
+
+
+def test_a_client_that_was_replaced_before_sends_its_command_once(tmp_path):
+    daemon = Crowded(tmp_path, (HELLO, False, FULL), (HELLO, True, DONE))
+    with ringmaster.Client(daemon.path) as client:
+        daemon.join(0.2)  # its first connection is closed: the pipe is broken
+        assert client.pause() == {"state": "paused"} and daemon.requests == ["pause"]
+
+
+def test_a_refused_command_is_not_sent_again(tmp_path):
+    daemon = Crowded(tmp_path, (HELLO, True, BUSY))
+    with ringmaster.Client(daemon.path) as client, pytest.raises(ringmaster.Refused, match="is ending"):
+        client.pause()
+    assert daemon.requests == ["pause"]
+
+
+def test_the_events_of_a_replaced_client_end_with_the_reason(tmp_path):
+    event = b'{"event": "state", "time": 1, "data": {}}'
+    daemon = Crowded(tmp_path, (HELLO, True, b'{"return": {}, "id": 1}', event, FULL), (HELLO, True, DONE))
+    with ringmaster.Client(daemon.path) as client:
+        events = client.events(timeout_s=20)
+        assert next(events)["event"] == "state"
+        with pytest.raises(ConnectionError, match="too many clients"):
+            next(events)
+        assert client.pause() == {"state": "paused"}
+
+
+def test_a_client_without_room_says_so(tmp_path):
+    with pytest.raises(ConnectionError, match="too many clients"):
+        ringmaster.Client(Crowded(tmp_path, (FULL, False)).path)
 
 
 def test_what_a_run_has_left(run):

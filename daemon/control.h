@@ -2,13 +2,13 @@
  * replies and events; does not know the commands. On libuv's loop; one thread.
  *
  * The cost of clients is bounded: at most RM_CONTROL_CLIENTS_MAX clients, with 64 KiB of input
- * each. One more client takes the place of a client with fewer rights, or of one that has asked
- * nothing for RM_CONTROL_PATIENCE_NS and has no subscription, which gets a line that says so;
- * otherwise it is refused. If a client does not read its replies, its requests are not read either,
- * and it is closed after RM_CONTROL_PATIENCE_NS without progress; events beyond
- * RM_CONTROL_EVENTS_QUEUED bytes are dropped and counted. After RM_CONTROL_TURN_NS of answers the
- * loop continues with its other work; the remaining requests wait in line, the longest waiting
- * first. */
+ * each. One more client takes the place of a client with fewer rights, or of one with no more
+ * rights that has asked nothing for RM_CONTROL_PATIENCE_NS, awaits no reply and has no
+ * subscription. The replaced client gets a line that says so. If there is none, the new client is
+ * refused. If a client does not read its replies, its requests are not read either, and it is
+ * closed after RM_CONTROL_PATIENCE_NS without progress; events beyond RM_CONTROL_EVENTS_QUEUED
+ * bytes are dropped and counted. After RM_CONTROL_TURN_NS of answers the loop continues with its
+ * other work; the remaining requests wait in line, the longest waiting first. */
 #ifndef RM_DAEMON_CONTROL_H
 #define RM_DAEMON_CONTROL_H
 

@@ -92,6 +92,17 @@ class Client:
         self.connect()
 
     def connect(self) -> None:
+        """As soon as there is room for one more client."""
+        begun = time.monotonic()
+        while True:
+            try:
+                return self.attempt()
+            except Replaced as why:
+                if self.timeout_s is not None and time.monotonic() - begun >= self.timeout_s:
+                    raise ConnectionError(f"{self.path}: {why}") from None
+            time.sleep(0.05)
+
+    def attempt(self) -> None:
         self.close()
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(self.timeout_s)
@@ -104,10 +115,7 @@ class Client:
         daemon, _, _ = struct.unpack("3i", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         if self.daemon not in (0, daemon):
             raise ConnectionError(f"{self.path}: the daemon has ended, and another one listens there")
-        try:
-            self.greeting = self.line()["ringmaster"]
-        except Replaced as why:
-            raise ConnectionError(f"{self.path}: {why}") from None
+        self.greeting = self.line()["ringmaster"]
         if self.greeting["protocol"] != 1:
             raise ConnectionError(f"{self.path} speaks protocol {self.greeting['protocol']}, but this package speaks 1")
         self.connected, self.daemon = True, daemon

@@ -208,9 +208,14 @@ def test_the_events_of_a_replaced_client_end_with_the_reason(tmp_path):
         assert client.pause() == {"state": "paused"}
 
 
-def test_a_client_without_room_says_so(tmp_path):
+def test_a_client_without_room_waits_for_it(tmp_path):
+    with ringmaster.Client(Crowded(tmp_path, (FULL, False), (HELLO, True, DONE)).path) as client:
+        assert client.pause() == {"state": "paused"}
+
+
+def test_a_client_without_room_gives_up(tmp_path):
     with pytest.raises(ConnectionError, match="too many clients"):
-        ringmaster.Client(Crowded(tmp_path, (FULL, False)).path)
+        ringmaster.Client(Crowded(tmp_path, *[(FULL, False)] * 100).path, timeout_s=0.2)
 
 
 def test_what_a_run_has_left(run):

@@ -132,7 +132,9 @@ static const struct family families[] = {
     {"learning_rate", GAUGE, POLICY, "learning_rate", 1, "learning rate in use", NULL},
     {"exploration_rate", GAUGE, POLICY, "epsilon", 1, "epsilon in use", NULL},
     {"policy_entropy", GAUGE, POLICY, "entropy", 1,
-     "entropy of the policy in nats, mean over the latest rollout's updates", NULL},
+     "entropy of the policy in nats, of the latest rollout's updates or the latest update from "
+     "replay",
+     NULL},
     {"policy_divergence", GAUGE, POLICY, "kl", 1,
      "estimated divergence in nats from the policy that acted, of the latest rollout", NULL},
 
@@ -143,7 +145,7 @@ static const struct family families[] = {
      "processor time of all threads of the worker's process", NULL},
     {"worker_run_delay_seconds", COUNTER, WORKER, "run_delay_ns", NS,
      "time that the worker's main thread could run and had no core", NULL},
-    {"worker_steps", COUNTER, WORKER, "steps", 1, "steps of agent 0 over all worlds of the actor",
+    {"worker_steps", COUNTER, WORKER, "steps", 1, "steps of agent 0 in all worlds of the process",
      NULL},
     {"worker_resident_memory_bytes", GAUGE, WORKER_STATE, "rss_bytes", 1,
      "resident memory of the worker's process", NULL},

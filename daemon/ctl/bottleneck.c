@@ -13,9 +13,10 @@
 #define WORLD_ROWS     1.0  /* a vector step of worlds */
 #define INFERENCE_ROWS 6.0  /* a forward pass while acting */
 #define RING_ROWS      8.0  /* a row of a ring */
-#define SAMPLING_ROWS  20.0 /* a batch */
-#define UPDATE_ROWS    20.0 /* forward and backward of an update */
+#define SAMPLING_ROWS  35.0 /* a batch */
+#define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
 
+#define FIXED      1.4  /* of an update: passes over the parameters, in times of its optimizer */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
@@ -39,12 +40,18 @@ enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
 
 /* --- the time of a step ---------------------------------------------------------------------- */
 
-double rm_work_s(const struct rm_work *work)
+static double phases_s(const struct rm_work *work, uint32_t phases)
 {
     double sum = 0;
     for (int p = 0; p < RM_PHASE_COUNT; p++)
-        sum += work->phase_s[p];
+        if (phases >> p & 1)
+            sum += work->phase_s[p];
     return sum;
+}
+
+double rm_work_s(const struct rm_work *work)
+{
+    return phases_s(work, UINT32_MAX);
 }
 
 static double cpu_of(const struct rm_work *work)
@@ -57,20 +64,35 @@ struct sides {
     double acting_cpu, learning_cpu; /* processor time */
     double rest_cpu;                 /* evaluator and daemon */
     double cores;                    /* that others leave */
+    double woken;                    /* of a learner */
 };
+
+/* Seconds that the work takes beside other processes of the host. */
+static double wall_s(const struct rm_work *work)
+{
+    return rm_work_s(work) * work->stretch;
+}
+
+static void set_stretch(struct rm_load *load, double factor)
+{
+    load->acting.stretch = 1 + (load->acting.stretch - 1) * factor;
+    for (uint32_t p = 0; p < load->learners; p++)
+        load->learner[p].stretch = 1 + (load->learner[p].stretch - 1) * factor;
+}
 
 static struct sides sides_of(const struct rm_load *load)
 {
     const struct rm_experiment *e = load->experiment;
     const uint32_t actors = rm_actor_processes(e);
     struct sides s = {
-        .acting = rm_work_s(&load->acting) / (actors ? actors : 1),
+        .acting = wall_s(&load->acting) / (actors ? actors : 1),
         .acting_cpu = cpu_of(&load->acting),
         .rest_cpu = cpu_of(&load->evaluating) + load->daemon_s + load->looks_s,
         .cores = fmax(load->cores - load->other, load->cores / 16),
     };
     for (uint32_t p = 0; p < load->learners; p++) {
-        const double own = rm_work_s(&load->learner[p]);
+        const double own = wall_s(&load->learner[p]);
+        s.woken = fmax(s.woken, load->learner[p].woken_s);
         s.learning_cpu += cpu_of(&load->learner[p]);
         s.learning =
             e->learner.processes == RM_LEARNERS_ONE ? s.learning + own : fmax(s.learning, own);
@@ -93,9 +115,9 @@ static double duties_s(const struct rm_load *load)
     const double all_cpu = s.acting_cpu + s.learning_cpu + s.rest_cpu;
     switch (rm_coupling_of(load->experiment)) {
     case RM_COUPLING_TURNS: {
-        double sum = rm_work_s(&load->acting) + rm_work_s(&load->evaluating);
+        double sum = wall_s(&load->acting) + wall_s(&load->evaluating);
         for (uint32_t p = 0; p < load->learners; p++)
-            sum += rm_work_s(&load->learner[p]);
+            sum += wall_s(&load->learner[p]);
         return fmax(sum, all_cpu / s.cores);
     }
     case RM_COUPLING_ALTERNATE:
@@ -110,12 +132,22 @@ static double duties_s(const struct rm_load *load)
 
 double rm_load_step_s(const struct rm_load *load)
 {
-    return (duties_s(load) + load->gap_s) / (1 - load->held);
+    return (duties_s(load) * (1 + load->gap) + load->handover_s) / (1 - load->held);
 }
 
-void rm_load_fit(struct rm_load *load, double step_s)
+/* Where both sides take turns, the rest is the time from one side's signal to the other side's
+ * first instruction. Where they overlap, those whom a learner wakes have its core for some time;
+ * what else delays a duty can be another duty of the run. */
+double rm_load_fit(struct rm_load *load, double step_s)
 {
-    load->gap_s = step_s * (1 - load->held) - duties_s(load);
+    const enum rm_coupling coupling = rm_coupling_of(load->experiment);
+    if (coupling == RM_COUPLING_OVERLAP)
+        set_stretch(load, 0);
+    const double model_s = duties_s(load), gap_s = step_s * (1 - load->held) - model_s;
+    load->handover_s =
+        fmax(0, coupling == RM_COUPLING_ALTERNATE ? gap_s : fmin(gap_s, sides_of(load).woken));
+    load->gap = model_s > 0 ? (gap_s - load->handover_s) / model_s : 0;
+    return gap_s;
 }
 
 double rm_load_busy(const struct rm_load *load)
@@ -143,8 +175,7 @@ static void lengthen(struct rm_work *work, uint32_t phases, double factor)
             work->phase_s[p] *= factor;
 }
 
-static struct rm_load with_longer(const struct rm_load *load, enum rm_station station,
-                                  double factor)
+struct rm_load rm_load_longer(const struct rm_load *load, enum rm_station station, double factor)
 {
     struct rm_load longer = *load;
     const uint32_t phases = station_phases[station];
@@ -152,11 +183,12 @@ static struct rm_load with_longer(const struct rm_load *load, enum rm_station st
         lengthen(&longer.acting, phases, factor);
     else if (station == RM_STATION_EVALUATION)
         lengthen(&longer.evaluating, UINT32_MAX, factor);
-    else if (station == RM_STATION_HOST)
-        longer.other *= factor;
     else if (station == RM_STATION_DISK)
         longer.held *= factor;
-    else
+    else if (station == RM_STATION_HOST) {
+        longer.other *= factor;
+        set_stretch(&longer, factor);
+    } else
         for (uint32_t p = 0; p < longer.learners; p++)
             lengthen(&longer.learner[p], phases, factor);
     return longer;
@@ -164,7 +196,7 @@ static struct rm_load with_longer(const struct rm_load *load, enum rm_station st
 
 double rm_load_elasticity(const struct rm_load *load, enum rm_station station)
 {
-    const struct rm_load longer = with_longer(load, station, 1.01);
+    const struct rm_load longer = rm_load_longer(load, station, 1.01);
     return (rm_load_step_s(&longer) / rm_load_step_s(load) - 1) / 0.01;
 }
 
@@ -222,52 +254,51 @@ static void change_acting(struct rm_work *acting, const struct rm_experiment *fr
         acting->phase_s[RM_PHASE_INFERENCE] *= ratio(to->actor.quantiles, from->actor.quantiles);
 }
 
-static void scale(struct rm_work *work, enum rm_phase phase, double factor)
-{
-    work->phase_s[phase] *= factor;
-}
-
-/* What updates have in common, whatever they learn from. `rows` are those of one update, `updates`
- * the number of updates for a step, after to before. */
+/* What updates have in common, whatever they learn from, after to before: `updates` for a step, and
+ * the rows of all of them. The phases `passes` have the passes over an update's rows. Part of them
+ * are the passes over the parameters, which are as long as the optimizer's. */
 static void change_updates(struct rm_work *w, const struct rm_experiment *from,
-                           const struct rm_experiment *to, double rows_before, double rows_after,
-                           double updates, double rows_total)
+                           const struct rm_experiment *to, uint32_t passes, double updates,
+                           double rows)
 {
-    double passes = rows_total * per_item(UPDATE_ROWS, rows_before, rows_after);
-    if ((to->debug.check_finite == RM_CHECK_FINITE_ALWAYS) !=
-        (from->debug.check_finite == RM_CHECK_FINITE_ALWAYS))
-        passes *=
-            to->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? 1 + CHECKED : 1 / (1 + CHECKED);
-    scale(w, RM_PHASE_FORWARD, passes);
-    scale(w, RM_PHASE_BACKWARD, passes);
-    scale(w, RM_PHASE_OPTIMIZER, updates);
-    scale(w, RM_PHASE_OTHER, updates);
-}
-
-/* Rows of the network's matrices in an update from replay. */
-static double update_rows(const struct rm_experiment *e)
-{
-    const double each = e->algorithm.name == RM_ALGORITHM_IQN               ? e->algorithm.quantiles
-                        : rm_algorithm_traits(e->algorithm.name)->sequences ? e->sample.sequence
-                                                                            : 1;
-    return e->sample.batch * each;
-}
-
-static void change_replay(struct rm_work *w, const struct rm_experiment *from,
-                          const struct rm_experiment *to)
-{
-    const double updates = ratio(to->limiter.updates_per_step, from->limiter.updates_per_step);
-    const double rows = updates * ratio(to->sample.batch, from->sample.batch);
-    change_updates(w, from, to, update_rows(from), update_rows(to), updates, rows);
-    scale(w, RM_PHASE_SAMPLING,
-          rows * per_item(SAMPLING_ROWS, from->sample.batch, to->sample.batch));
-    scale(w, RM_PHASE_UPLOAD, rows);
-    scale(w, RM_PHASE_PUBLISH, updates * ratio(from->publish.interval, to->publish.interval));
+    const bool always = to->debug.check_finite == RM_CHECK_FINITE_ALWAYS;
+    const bool before = from->debug.check_finite == RM_CHECK_FINITE_ALWAYS;
+    const double checked = (always ? 1 + CHECKED : 1) / (before ? 1 + CHECKED : 1);
+    const double work_s = phases_s(w, passes);
+    const double fixed =
+        work_s > 0 ? fmin(0.5, FIXED * w->phase_s[RM_PHASE_OPTIMIZER] / work_s) : 0;
+    lengthen(w, passes, (fixed * updates + (1 - fixed) * rows) * checked);
+    lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, updates);
 }
 
 static double rollout_rows(const struct rm_experiment *e)
 {
     return (double)e->rollout.steps * e->actor.worlds;
+}
+
+/* How often the learner wakes the actors, for each step: after a rollout, or in every update. */
+static double handovers(const struct rm_experiment *e)
+{
+    return rm_algorithm_traits(e->algorithm.name)->rollout ? 1 / rollout_rows(e)
+                                                           : e->limiter.updates_per_step;
+}
+
+/* A batch's fixed part, in rows. */
+static double sampling_rows(const struct rm_experiment *e)
+{
+    return SAMPLING_ROWS + (e->mode == RM_MODE_FREE ? WAKING_ROWS : 0);
+}
+
+static void change_replay(struct rm_work *w, const struct rm_experiment *from,
+                          const struct rm_experiment *to)
+{
+    const double updates = ratio(handovers(to), handovers(from));
+    const double rows = updates * ratio(to->sample.batch, from->sample.batch);
+    change_updates(w, from, to, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, updates, rows);
+    w->phase_s[RM_PHASE_SAMPLING] *= updates * (sampling_rows(to) + to->sample.batch) /
+                                     (sampling_rows(from) + from->sample.batch);
+    w->phase_s[RM_PHASE_UPLOAD] *= rows;
+    w->phase_s[RM_PHASE_PUBLISH] *= updates * ratio(from->publish.interval, to->publish.interval);
 }
 
 static double minibatch_rows(const struct rm_experiment *e)
@@ -279,13 +310,10 @@ static void change_rollouts(struct rm_work *w, const struct rm_experiment *from,
                             const struct rm_experiment *to)
 {
     /* Forward is the valuing of a rollout, once; the passes over it are in backward. */
-    const double passes = ratio(to->algorithm.epochs, from->algorithm.epochs);
-    const double updates = ratio(to->algorithm.epochs, from->algorithm.epochs) *
-                           ratio(minibatch_rows(from), minibatch_rows(to));
-    const double valuing = w->phase_s[RM_PHASE_FORWARD];
-    change_updates(w, from, to, minibatch_rows(from), minibatch_rows(to), updates, passes);
-    w->phase_s[RM_PHASE_FORWARD] = valuing;
-    scale(w, RM_PHASE_PUBLISH, ratio(rollout_rows(from), rollout_rows(to)));
+    const double rows = ratio(to->algorithm.epochs, from->algorithm.epochs);
+    const double updates = rows * ratio(minibatch_rows(from), minibatch_rows(to));
+    change_updates(w, from, to, 1u << RM_PHASE_BACKWARD, updates, rows);
+    w->phase_s[RM_PHASE_PUBLISH] *= ratio(rollout_rows(from), rollout_rows(to));
 }
 
 static bool known(const char *key)
@@ -337,8 +365,8 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
             change_rollouts(&after->learner[p], from, to);
         else
             change_replay(&after->learner[p], from, to);
-    if (!rm_algorithm_traits(from->algorithm.name)->rollout) /* every update wakes them */
-        after->looks_s *= ratio(to->limiter.updates_per_step, from->limiter.updates_per_step);
+    after->looks_s *= ratio(handovers(to), handovers(from));
+    after->handover_s *= ratio(handovers(to), handovers(from));
     if (to->evaluation.interval != from->evaluation.interval)
         lengthen(&after->evaluating, UINT32_MAX,
                  to->evaluation.interval
@@ -349,13 +377,9 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
             to->checkpoint.interval_s > 0
                 ? before->held * ratio(from->checkpoint.interval_s, to->checkpoint.interval_s)
                 : 0;
-    /* Gaps are those of a turn or a rollout. Between modes they differ, and aren't known. */
+    /* Gaps and hand-overs differ between modes, and aren't known. */
     if (rm_coupling_of(to) != rm_coupling_of(from) || to->mode != from->mode)
-        after->gap_s = 0;
-    else if (rm_coupling_of(to) == RM_COUPLING_OVERLAP)
-        after->gap_s *= duties_s(after) / duties_s(before);
-    else if (rm_algorithm_traits(to->algorithm.name)->rollout)
-        after->gap_s *= ratio(rollout_rows(from), rollout_rows(to));
+        after->gap = after->handover_s = 0;
     const double crowd = contention(before);
     slow_down(after, contention(after) / crowd);
     return 0;

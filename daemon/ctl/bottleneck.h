@@ -35,8 +35,10 @@ enum rm_coupling rm_coupling_of(const struct rm_experiment *experiment);
  * all worlds), as if each duty had a core of its own. */
 struct rm_work {
     double phase_s[RM_PHASE_COUNT];
-    double cpu; /* processor seconds in a second of work: below 1 if a world waits, above 1 with
-                   several threads */
+    double cpu;     /* processor seconds in a second of work: below 1 if a world waits, above 1 with
+                       several threads */
+    double woken_s; /* besides, in which processes that it woke had its core */
+    double stretch; /* 1, or more if other processes had its core in other phases, too */
 };
 
 struct rm_load {
@@ -48,10 +50,11 @@ struct rm_load {
     uint32_t learners;
     struct rm_work learner[RM_BOARD_POLICIES];
     struct rm_work evaluating;
-    double daemon_s; /* processor time of the daemon, for each step */
-    double looks_s;  /* processor time of actors that check whether they must still sleep */
-    double held;     /* share of time in which checkpoints hold the duties */
-    double gap_s;    /* seconds of a measured step minus the model's: wake-ups and uneven turns */
+    double daemon_s;   /* processor time of the daemon, for each step */
+    double looks_s;    /* processor time of actors that check whether they must still sleep */
+    double held;       /* share of time in which checkpoints hold the duties */
+    double gap;        /* what a step takes beside the model's time, as a share of that time */
+    double handover_s; /* what waking the other side takes beside that, for each step */
 };
 
 /* Seconds of work in all phases. */
@@ -63,8 +66,12 @@ double rm_load_step_s(const struct rm_load *load);
 /* Number of cores that the run keeps busy at the speed of rm_load_step_s(). */
 double rm_load_busy(const struct rm_load *load);
 
-/* Sets load->gap_s so that rm_load_step_s() equals the measured step_s. */
-void rm_load_fit(struct rm_load *load, double step_s);
+/* Sets load->gap and load->handover_s, and the duties' stretch, so that rm_load_step_s() equals the
+ * measured step_s. Returns their part of it in seconds. */
+double rm_load_fit(struct rm_load *load, double step_s);
+
+/* The same run, if the station took `factor` times as long. */
+struct rm_load rm_load_longer(const struct rm_load *load, enum rm_station station, double factor);
 
 /* The relative increase of a step's time, divided by the relative increase of the station's time,
  * for an increase of 1 %. 1: the station alone limits the run; 0: it does not limit the run. */

@@ -326,25 +326,45 @@ static double service_s(double busy, double cpu, double no_core, double threads)
     return busy > 0 ? fmin(busy, fmax(cpu / threads, busy - no_core)) : 0;
 }
 
-static void add_work(struct rm_work *work, const struct rm_explained_duty *d, double per_busy,
-                     double steps)
+/* The phases in which a duty calls the kernel, and wakes the other side. The woken process often
+ * takes its waker's core, so that a duty without a core was first of all in these phases. */
+static uint32_t calling_phases(const struct rm_experiment *e, enum rm_role role)
 {
+    if (role == RM_ROLE_LEARNER)
+        return 1u << RM_PHASE_SAMPLING | 1u << RM_PHASE_PUBLISH | 1u << RM_PHASE_OTHER;
+    return rm_algorithm_traits(e->algorithm.name)->rollout ? 1u << RM_PHASE_OTHER : 0;
+}
+
+/* Adds `service` seconds of the duty's busy time. */
+static void add_work(struct rm_work *work, const struct rm_explained_duty *d, double service,
+                     uint32_t calling, double steps)
+{
+    const double busy = busy_s(d), before = rm_work_s(work) * steps;
+    double calls = 0;
+    if (service <= 0)
+        return;
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        calls += calling >> p & 1 ? d->phase[p] : 0;
+    const double lost = fmin(busy - service, calls), kept = calls > 0 ? 1 - lost / calls : 1;
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         if (p != RM_PHASE_WAITING && p != RM_PHASE_CHECKPOINT)
-            work->phase_s[p] += d->phase[p] * per_busy / steps;
+            work->phase_s[p] +=
+                d->phase[p] * (calling >> p & 1 ? kept : 1) * service / (busy - lost) / steps;
+    work->woken_s += lost / steps;
+    work->stretch = (before * work->stretch + busy - lost) / (before + service);
 }
 
 /* A process of one duty. Returns its processor time beside the duty's work: of going to sleep and
  * waking up. `world`: processors that work in its world's processes meanwhile. */
 static double add_process(struct rm_work *work, const struct rm_explained_duty *d, double threads,
-                          double steps, double world)
+                          double steps, double world, uint32_t calling)
 {
     const double busy = busy_s(d), before = rm_work_s(work) * work->cpu * steps;
     const double service = service_s(busy, d->cpu, d->no_core, threads);
     const double working = fmin(d->cpu, service * threads);
     if (busy <= 0)
         return d->cpu;
-    add_work(work, d, service / busy, steps);
+    add_work(work, d, service, calling, steps);
     const double cpu = working + world * d->phase[RM_PHASE_ENVIRONMENT] * service / busy;
     work->cpu = (before + cpu) / (rm_work_s(work) * steps);
     return d->cpu - working;
@@ -376,7 +396,7 @@ static void load_of_one_process(struct rm_explained *x, double steps)
         struct rm_work *work = work_of(x, &x->duty[i]);
         if (!work)
             continue;
-        add_work(work, &x->duty[i], service / busy, steps);
+        add_work(work, &x->duty[i], busy_s(&x->duty[i]) * service / busy, 0, steps);
         work->cpu = cpu / service;
     }
 }
@@ -406,7 +426,7 @@ static void load_of_processes(struct rm_explained *x, double steps)
         if (work)
             x->load.looks_s +=
                 add_process(work, d, d->role == RM_ROLE_LEARNER ? e->learner.threads : 1, steps,
-                            python ? 1 : 0) /
+                            python ? 1 : 0, calling_phases(e, d->role)) /
                 steps;
         if (d->role == RM_ROLE_ACTOR) {
             turns += d->turns;
@@ -508,8 +528,7 @@ static void judge(struct rm_explained *x)
     }
     x->known = x->unexplained < UNEXPLAINED;
     x->single = x->known && most - next >= APART;
-    struct rm_load alone = x->load;
-    alone.other = 0;
+    const struct rm_load alone = rm_load_longer(&x->load, RM_STATION_HOST, 0);
     x->alone_steps_per_s = 1 / rm_load_step_s(&alone);
 }
 
@@ -653,8 +672,7 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
         apply_settings(experiment, &rows, w.to);
         read_duties(x, &w);
         read_load(x, &w);
-        rm_load_fit(&x->load, 1 / x->steps_per_s);
-        x->unexplained = fabs(x->load.gap_s) * x->steps_per_s;
+        x->unexplained = fabs(rm_load_fit(&x->load, 1 / x->steps_per_s)) * x->steps_per_s;
         for (uint32_t i = 0; i < x->duties; i++)
             finish_duty(&x->duty[i]);
         judge(x);

@@ -34,13 +34,14 @@ struct costs {
     double sampling;                 /* a row of a batch */
     double update, update_row, step; /* forward and backward, each row, the optimizer */
     double publish;
+    double waking; /* from a signal until the duty that slept goes on */
     uint32_t cores, learners, others;
 };
 
 struct duty {
     char name[24];
     bool actor, busy;
-    double part[TURN_S_OF], left, turn_s, turn_wall_s;
+    double part[TURN_S_OF], left, waking, turn_wall_s;
     double phase_s[TURN_S_OF], wait_s, cpu_s, delay_s, share;
 };
 
@@ -155,7 +156,9 @@ static void tick(struct simulation *s)
         any |= s->duty[i].busy;
     for (uint32_t i = 0; i < s->duties; i++) {
         struct duty *d = &s->duty[i];
-        if (!d->busy && !(any && one_at_a_time(s)) && may_begin(s, d)) {
+        if (!d->busy && !(any && one_at_a_time(s)))
+            d->waking = may_begin(s, d) ? d->waking - TICK_S : s->costs.waking;
+        if (!d->busy && d->waking < 0 && !(any && one_at_a_time(s))) {
             d->busy = any = true;
             d->left = (d->part[0] + d->part[1] + d->part[2]) * (0.6 + 0.8 * rm_rng_double(&s->rng));
             d->turn_wall_s = 0;
@@ -403,7 +406,23 @@ static void changes_of_rollouts_are_predicted(void **state)
     static const char text[] = PPO("\"actor\": {\"worlds\": 16}");
     (void)state;
     predicts(text, &learner_bound, "algorithm.epochs=8");
+    predicts(text, &learner_bound, "algorithm.epochs=1");
+    predicts(text, &learner_bound, "algorithm.minibatches=1");
     predicts(text, &learner_bound, "actor.count=2");
+}
+
+/* Delays by others are part of an update; waking the other side is part of a rollout. */
+static void changes_of_delayed_rollouts_are_predicted(void **state)
+{
+    static const char text[] = PPO("\"actor\": {\"worlds\": 16}");
+    struct costs costs = learner_bound;
+    (void)state;
+    costs.waking = 3e-3;
+    predicts(text, &costs, "algorithm.epochs=1");
+    predicts(text, &costs, "algorithm.epochs=8");
+    costs.others = 2;
+    predicts(text, &costs, "algorithm.epochs=1");
+    predicts(text, &costs, "algorithm.minibatches=8");
 }
 
 /* The station whose work, made longer by a tenth, costs most. */
@@ -517,6 +536,7 @@ int main(void)
         cmocka_unit_test(a_setting_changed_in_the_run_counts),
         cmocka_unit_test(changes_of_an_oversubscribed_run_are_predicted),
         cmocka_unit_test(changes_of_rollouts_are_predicted),
+        cmocka_unit_test(changes_of_delayed_rollouts_are_predicted),
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
         cmocka_unit_test(load_from_outside_is_named),
         cmocka_unit_test(what_it_does_not_know_is_refused),

@@ -167,6 +167,7 @@ struct window {
     const struct rows *rows;
     const double *from, *to;
     double seconds, steps;
+    size_t count; /* of rows, without the first */
 };
 
 static double grown(const struct window *w, const char *name)
@@ -233,20 +234,12 @@ static void apply_settings(struct rm_experiment *e, const struct rows *rows, con
     rm_config_apply_hot(e, values);
 }
 
-/* The rows between which the run is explained: the latest of training, after its beginning. */
-static int find_window(struct window *w, const struct rows *rows, struct rm_error *error)
+/* The window that ends at row `last`. Returns whether it is long enough. */
+static bool window_to(struct window *w, const struct rows *rows, size_t last)
 {
-    const double *row = rows->values;
-    size_t last = 0, first;
-    *w = (struct window){.rows = rows, .from = row, .to = row};
-    if (!rows->count)
-        return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
-    for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */
-        if (value(rows, row + i * rows->columns, "steps") >
-            value(rows, row + last * rows->columns, "steps"))
-            last = i;
-    w->to = row + last * rows->columns;
-    const double end_s = value(rows, w->to, "time_s"), steps = value(rows, w->to, "steps");
+    const double *row = rows->values, *to = row + last * rows->columns;
+    const double end_s = value(rows, to, "time_s");
+    size_t first;
     for (first = last; first > 0; first--) {
         const double *before = row + (first - 1) * rows->columns;
         const bool same = goes_on(rows, before, row + first * rows->columns);
@@ -254,16 +247,31 @@ static int find_window(struct window *w, const struct rows *rows, struct rm_erro
             value(rows, before, "time_s") < WARM_UP * end_s || updates_at(rows, before) <= 0)
             break;
     }
-    w->from = row + first * rows->columns;
+    *w = (struct window){.rows = rows, .from = row + first * rows->columns, .to = to};
     w->seconds = end_s - value(rows, w->from, "time_s");
-    w->steps = steps - value(rows, w->from, "steps");
-    if (first == last || !(w->seconds >= WINDOW_MIN_S) || !(w->steps > 0))
-        return rm_fail(
-            error, -EAGAIN,
-            "too few rows of metrics: %zu, of which %zu belong to the latest training with "
-            "unchanged settings; train for at least %.1f s",
-            rows->count, last - first + (last > first), WINDOW_MIN_S);
-    return 0;
+    w->steps = value(rows, to, "steps") - value(rows, w->from, "steps");
+    w->count = last - first;
+    return first < last && w->seconds >= WINDOW_MIN_S && w->steps > 0;
+}
+
+/* The rows between which the run is explained: the latest of training, after its beginning. A run
+ * ends before its last row is written, so that this row's time is not all training. */
+static int find_window(struct window *w, const struct rows *rows, bool ended,
+                       struct rm_error *error)
+{
+    size_t last = 0;
+    if (!rows->count)
+        return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
+    for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */
+        if (value(rows, rows->values + i * rows->columns, "steps") >
+            value(rows, rows->values + last * rows->columns, "steps"))
+            last = i;
+    if ((ended && last > 0 && window_to(w, rows, last - 1)) || window_to(w, rows, last))
+        return 0;
+    return rm_fail(error, -EAGAIN,
+                   "too few rows of metrics: %zu, of which %zu belong to the latest training with "
+                   "unchanged settings; train for at least %.1f s",
+                   rows->count, w->count + (w->count > 0), WINDOW_MIN_S);
 }
 
 /* --- duties ---------------------------------------------------------------------------------- */
@@ -667,7 +675,7 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
     if (!rc && now)
         add_now(&rows, now);
     if (!rc)
-        rc = find_window(&w, &rows, error);
+        rc = find_window(&w, &rows, !now, error);
     if (!rc) {
         apply_settings(experiment, &rows, w.to);
         read_duties(x, &w);

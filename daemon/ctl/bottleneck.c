@@ -16,7 +16,11 @@
 #define SAMPLING_ROWS  35.0 /* a batch */
 #define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
 
+/* Multiply-adds from which on threads divide a product (learner/backend/cpu.h). */
+#define DIVIDED 524288.0
+
 #define FIXED      1.4  /* of an update: passes over the parameters, in times of its optimizer */
+#define THREADED   0.86 /* of forward and backward: what threads divide, if products are divided */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
@@ -210,6 +214,7 @@ const struct rm_lever rm_levers[] = {
     {"evaluation.interval", false},
     {"checkpoint.interval_s", false},
     {"debug.check_finite", false},
+    {"learner.threads", false},
     {"publish.interval", true},
     {"limiter.updates_per_step", true},
     {"sample.batch", true},
@@ -254,23 +259,6 @@ static void change_acting(struct rm_work *acting, const struct rm_experiment *fr
         acting->phase_s[RM_PHASE_INFERENCE] *= ratio(to->actor.quantiles, from->actor.quantiles);
 }
 
-/* What updates have in common, whatever they learn from, after to before: `updates` for a step, and
- * the rows of all of them. The phases `passes` have the passes over an update's rows. Part of them
- * are the passes over the parameters, which are as long as the optimizer's. */
-static void change_updates(struct rm_work *w, const struct rm_experiment *from,
-                           const struct rm_experiment *to, uint32_t passes, double updates,
-                           double rows)
-{
-    const bool always = to->debug.check_finite == RM_CHECK_FINITE_ALWAYS;
-    const bool before = from->debug.check_finite == RM_CHECK_FINITE_ALWAYS;
-    const double checked = (always ? 1 + CHECKED : 1) / (before ? 1 + CHECKED : 1);
-    const double work_s = phases_s(w, passes);
-    const double fixed =
-        work_s > 0 ? fmin(0.5, FIXED * w->phase_s[RM_PHASE_OPTIMIZER] / work_s) : 0;
-    lengthen(w, passes, (fixed * updates + (1 - fixed) * rows) * checked);
-    lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, updates);
-}
-
 static double rollout_rows(const struct rm_experiment *e)
 {
     return (double)e->rollout.steps * e->actor.worlds;
@@ -283,37 +271,69 @@ static double handovers(const struct rm_experiment *e)
                                                            : e->limiter.updates_per_step;
 }
 
+/* For each step. */
+static double updates(const struct rm_experiment *e)
+{
+    const double passes = (double)e->algorithm.epochs * e->algorithm.minibatches;
+    return handovers(e) * (rm_algorithm_traits(e->algorithm.name)->rollout ? passes : 1);
+}
+
+/* Rows of the network's matrices in an update. */
+static double update_rows(const struct rm_experiment *e)
+{
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
+    if (traits->rollout)
+        return rollout_rows(e) / e->algorithm.minibatches;
+    return (double)e->sample.batch * (e->algorithm.name == RM_ALGORITHM_IQN ? e->algorithm.quantiles
+                                      : traits->sequences                   ? e->sample.sequence
+                                                                            : 1);
+}
+
 /* A batch's fixed part, in rows. */
 static double sampling_rows(const struct rm_experiment *e)
 {
     return SAMPLING_ROWS + (e->mode == RM_MODE_FREE ? WAKING_ROWS : 0);
 }
 
-static void change_replay(struct rm_work *w, const struct rm_experiment *from,
-                          const struct rm_experiment *to)
+/* How long forward and backward take, as a multiple of one thread without checks. */
+static double passes_factor(const struct rm_experiment *e, double cores)
 {
-    const double updates = ratio(handovers(to), handovers(from));
-    const double rows = updates * ratio(to->sample.batch, from->sample.batch);
-    change_updates(w, from, to, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, updates, rows);
-    w->phase_s[RM_PHASE_SAMPLING] *= updates * (sampling_rows(to) + to->sample.batch) /
-                                     (sampling_rows(from) + from->sample.batch);
+    double most = 0, in = 0;
+    for (uint32_t i = 0; i < e->network.layer_count; i++) {
+        const double out = e->network.layers[i].units;
+        most = fmax(most, in * out);
+        in = out > 0 ? out : in;
+    }
+    const bool divided = update_rows(e) * most > DIVIDED;
+    return (1 - (divided ? THREADED * (1 - 1 / fmin(e->learner.threads, cores)) : 0)) *
+           (1 + (e->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? CHECKED : 0));
+}
+
+static void change_learning(struct rm_work *w, const struct rm_experiment *from,
+                            const struct rm_experiment *to, double cores)
+{
+    const bool rollout = rm_algorithm_traits(from->algorithm.name)->rollout;
+    const double more = ratio(updates(to), updates(from));
+    const double rows = more * update_rows(to) / update_rows(from);
+    const double factor = passes_factor(to, cores) / passes_factor(from, cores);
+    /* With rollouts, forward is the valuing of a rollout, once. */
+    const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
+    const double passes_s = phases_s(w, passes), cpu_s = cpu_of(w), before_s = rm_work_s(w);
+    const double fixed =
+        passes_s > 0 ? fmin(0.5, FIXED * w->phase_s[RM_PHASE_OPTIMIZER] / passes_s) : 0;
+    lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, factor);
+    if (to->learner.threads != from->learner.threads && before_s > 0)
+        w->cpu = cpu_s / rm_work_s(w); /* the same work on more or fewer cores */
+    lengthen(w, passes, fixed * more + (1 - fixed) * rows);
+    lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
+    if (rollout) {
+        w->phase_s[RM_PHASE_PUBLISH] *= ratio(handovers(to), handovers(from));
+        return;
+    }
+    w->phase_s[RM_PHASE_SAMPLING] *=
+        more * (sampling_rows(to) + to->sample.batch) / (sampling_rows(from) + from->sample.batch);
     w->phase_s[RM_PHASE_UPLOAD] *= rows;
-    w->phase_s[RM_PHASE_PUBLISH] *= updates * ratio(from->publish.interval, to->publish.interval);
-}
-
-static double minibatch_rows(const struct rm_experiment *e)
-{
-    return rollout_rows(e) / e->algorithm.minibatches;
-}
-
-static void change_rollouts(struct rm_work *w, const struct rm_experiment *from,
-                            const struct rm_experiment *to)
-{
-    /* Forward is the valuing of a rollout, once; the passes over it are in backward. */
-    const double rows = ratio(to->algorithm.epochs, from->algorithm.epochs);
-    const double updates = rows * ratio(minibatch_rows(from), minibatch_rows(to));
-    change_updates(w, from, to, 1u << RM_PHASE_BACKWARD, updates, rows);
-    w->phase_s[RM_PHASE_PUBLISH] *= ratio(rollout_rows(from), rollout_rows(to));
+    w->phase_s[RM_PHASE_PUBLISH] *= more * ratio(from->publish.interval, to->publish.interval);
 }
 
 static bool known(const char *key)
@@ -361,10 +381,7 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     after->experiment = to;
     change_acting(&after->acting, from, to);
     for (uint32_t p = 0; p < after->learners; p++)
-        if (rm_algorithm_traits(from->algorithm.name)->rollout)
-            change_rollouts(&after->learner[p], from, to);
-        else
-            change_replay(&after->learner[p], from, to);
+        change_learning(&after->learner[p], from, to, before->cores);
     after->looks_s *= ratio(handovers(to), handovers(from));
     after->handover_s *= ratio(handovers(to), handovers(from));
     if (to->evaluation.interval != from->evaluation.interval)

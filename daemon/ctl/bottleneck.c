@@ -246,17 +246,22 @@ static double ratio(double after, double before)
     return before > 0 ? after / before : 1;
 }
 
+/* Rows of the network's matrices, for a world. */
+static double acting_rows(const struct rm_experiment *e)
+{
+    return e->algorithm.name == RM_ALGORITHM_IQN ? e->actor.quantiles : 1;
+}
+
 static void change_acting(struct rm_work *acting, const struct rm_experiment *from,
                           const struct rm_experiment *to)
 {
     const double before = (double)from->actor.worlds / fmax(1, from->actor.count);
     const double after = (double)to->actor.worlds / fmax(1, to->actor.count);
     acting->phase_s[RM_PHASE_ENVIRONMENT] *= per_item(WORLD_ROWS, before, after);
-    acting->phase_s[RM_PHASE_INFERENCE] *= per_item(INFERENCE_ROWS, before, after);
+    acting->phase_s[RM_PHASE_INFERENCE] *=
+        (INFERENCE_ROWS / after + acting_rows(to)) / (INFERENCE_ROWS / before + acting_rows(from));
     acting->phase_s[RM_PHASE_RING] *= per_item(RING_ROWS, before, after);
     acting->phase_s[RM_PHASE_OTHER] *= before / after; /* once a turn */
-    if (to->algorithm.name == RM_ALGORITHM_IQN)
-        acting->phase_s[RM_PHASE_INFERENCE] *= ratio(to->actor.quantiles, from->actor.quantiles);
 }
 
 static double rollout_rows(const struct rm_experiment *e)

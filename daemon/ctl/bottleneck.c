@@ -140,16 +140,17 @@ double rm_load_step_s(const struct rm_load *load)
 }
 
 /* Where both sides take turns, the rest is the time from one side's signal to the other side's
- * first instruction. Where they overlap, those whom a learner wakes have its core for some time;
- * what else delays a duty can be another duty of the run. */
+ * first instruction. Where they overlap, the actors that a slower learner wakes have its core for
+ * some time; what else delays a duty can be another duty of the run. */
 double rm_load_fit(struct rm_load *load, double step_s)
 {
     const enum rm_coupling coupling = rm_coupling_of(load->experiment);
     if (coupling == RM_COUPLING_OVERLAP)
         set_stretch(load, 0);
+    const struct sides s = sides_of(load);
     const double model_s = duties_s(load), gap_s = step_s * (1 - load->held) - model_s;
-    load->handover_s =
-        fmax(0, coupling == RM_COUPLING_ALTERNATE ? gap_s : fmin(gap_s, sides_of(load).woken));
+    const double woken = s.learning > s.acting ? s.woken : 0;
+    load->handover_s = fmax(0, coupling == RM_COUPLING_ALTERNATE ? gap_s : fmin(gap_s, woken));
     load->gap = model_s > 0 ? (gap_s - load->handover_s) / model_s : 0;
     return gap_s;
 }

@@ -260,6 +260,7 @@ static int find_window(struct window *w, const struct rows *rows, bool ended,
                        struct rm_error *error)
 {
     size_t last = 0;
+    *w = (struct window){.rows = rows, .from = rows->values, .to = rows->values};
     if (!rows->count)
         return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
     for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */

@@ -16,11 +16,7 @@
 #define SAMPLING_ROWS  35.0 /* a batch */
 #define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
 
-/* Multiply-adds from which on threads divide a product (learner/backend/cpu.h). */
-#define DIVIDED 524288.0
-
 #define FIXED      1.4  /* of an update: passes over the parameters, in times of its optimizer */
-#define THREADED   0.86 /* of forward and backward: what threads divide, if products are divided */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
@@ -215,7 +211,6 @@ const struct rm_lever rm_levers[] = {
     {"evaluation.interval", false},
     {"checkpoint.interval_s", false},
     {"debug.check_finite", false},
-    {"learner.threads", false},
     {"publish.interval", true},
     {"limiter.updates_per_step", true},
     {"sample.batch", true},
@@ -301,36 +296,24 @@ static double sampling_rows(const struct rm_experiment *e)
     return SAMPLING_ROWS + (e->mode == RM_MODE_FREE ? WAKING_ROWS : 0);
 }
 
-/* How long forward and backward take, as a multiple of one thread without checks. */
-static double passes_factor(const struct rm_experiment *e, double cores)
+static double checked(const struct rm_experiment *e)
 {
-    double most = 0, in = 0;
-    for (uint32_t i = 0; i < e->network.layer_count; i++) {
-        const double out = e->network.layers[i].units;
-        most = fmax(most, in * out);
-        in = out > 0 ? out : in;
-    }
-    const bool divided = update_rows(e) * most > DIVIDED;
-    return (1 - (divided ? THREADED * (1 - 1 / fmin(e->learner.threads, cores)) : 0)) *
-           (1 + (e->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? CHECKED : 0));
+    return 1 + (e->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? CHECKED : 0);
 }
 
 static void change_learning(struct rm_work *w, const struct rm_experiment *from,
-                            const struct rm_experiment *to, double cores)
+                            const struct rm_experiment *to)
 {
     const bool rollout = rm_algorithm_traits(from->algorithm.name)->rollout;
     const double more = ratio(updates(to), updates(from));
     const double rows = more * update_rows(to) / update_rows(from);
-    const double factor = passes_factor(to, cores) / passes_factor(from, cores);
     /* With rollouts, forward is the valuing of a rollout, once. */
     const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
-    const double passes_s = phases_s(w, passes), cpu_s = cpu_of(w), before_s = rm_work_s(w);
+    const double passes_s = phases_s(w, passes);
     const double fixed =
         passes_s > 0 ? fmin(0.5, FIXED * w->phase_s[RM_PHASE_OPTIMIZER] / passes_s) : 0;
-    lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, factor);
-    if (to->learner.threads != from->learner.threads && before_s > 0)
-        w->cpu = cpu_s / rm_work_s(w); /* the same work on more or fewer cores */
     lengthen(w, passes, fixed * more + (1 - fixed) * rows);
+    lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, checked(to) / checked(from));
     lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
     if (rollout) {
         w->phase_s[RM_PHASE_PUBLISH] *= ratio(handovers(to), handovers(from));
@@ -387,7 +370,7 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     after->experiment = to;
     change_acting(&after->acting, from, to);
     for (uint32_t p = 0; p < after->learners; p++)
-        change_learning(&after->learner[p], from, to, before->cores);
+        change_learning(&after->learner[p], from, to);
     after->looks_s *= ratio(handovers(to), handovers(from));
     after->handover_s *= ratio(handovers(to), handovers(from));
     if (to->evaluation.interval != from->evaluation.interval)

@@ -33,6 +33,8 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     if (rc < 0)
         return rc;
     acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;
+    if (!shape.history.queries)
+        acting->row_flops = rm_net_forward_flops(acting->net, 1, acting->quantiles);
     acting->draws = rm_algorithm_traits(experiment->algorithm.name)->policy;
     acting->distribution = rm_categorical_of(&policy->shape);
     acting->gaussian = (struct rm_gaussian){policy->reals, rm_bounds_by_tanh(experiment)};
@@ -186,6 +188,7 @@ void rm_acting_greedy(struct rm_acting *acting, const float *x, uint32_t n, cons
             input.quantiles = acting->quantiles;
         }
         const float *out = rm_net_forward(acting->workspace, acting->params, &input);
+        acting->rows += rows;
         const uint8_t *legal = mask ? mask + (size_t)at * acting->actions : NULL;
         if (acting->quantiles)
             pick_quantile_draws(acting, out, rows, legal, action + at);
@@ -212,6 +215,7 @@ static const float *outputs_of(struct rm_acting *acting, const struct rm_acting_
         .cache_lane = r->cache_lane + at,
     };
     const float *out = rm_net_forward(acting->workspace, acting->params, &input);
+    acting->rows += n;
     for (uint32_t i = 0; r->types && i < n; i++)
         memcpy(r->types + (size_t)(at + i) * acting->types,
                out + ((size_t)i + 1) * acting->outputs - acting->types,

@@ -247,6 +247,7 @@ static void account(struct rm_actor *actor)
     struct rm_stepping *stepping = &actor->stepping;
 
     RM_ADD_OWN(&actor->slot->steps, stepping->agent_counted[0]);
+    RM_ADD_OWN(&actor->slot->acting_flops, rm_stepping_take_flops(stepping));
     for (uint32_t a = 0; a < s->plan.agents; a++)
         RM_ADD(&s->board.agents[a].env_steps, stepping->agent_counted[a]);
     for (uint32_t p = 0; p < s->plan.policies; p++) {
@@ -654,7 +655,7 @@ int rm_actor_create(struct rm_actor **actor, struct rm_session *session, uint32_
     a->worker = rm_worker_actor(&session->objects, index);
     a->slot = &session->board.workers[a->worker];
     a->saver = (struct rm_saver){.slot = a->slot, .write = write_state, .self = a};
-    rm_phase_start(&a->clock, a->slot);
+    rm_session_phase_start(session, &a->clock, a->worker, RM_ROLE_ACTOR);
     int rc = create(a, error);
     if (rc < 0) {
         rm_actor_destroy(a);

@@ -263,7 +263,7 @@ int rm_evaluator_create(struct rm_evaluator **evaluator, struct rm_session *sess
     e->wake = rm_session_wake(session, worker);
     for (uint32_t p = 0; p < RM_BOARD_POLICIES; p++)
         e->ring[p].region.fd = -1;
-    rm_phase_start(&e->clock, e->slot);
+    rm_session_phase_start(session, &e->clock, worker, RM_ROLE_EVALUATOR);
     int rc = create(e, error);
     if (rc == 0)
         rc = keep_weights(e, error);

@@ -819,6 +819,17 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
     return 0;
 }
 
+uint64_t rm_stepping_take_flops(struct rm_stepping *s)
+{
+    double flops = 0;
+    for (uint32_t i = 0; i < s->plan->policies; i++) {
+        struct rm_acting *acting = &s->policies[i].acting;
+        flops += acting->row_flops * (double)acting->rows;
+        acting->rows = 0;
+    }
+    return (uint64_t)flops;
+}
+
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
                        const struct rm_plan *plan, const struct rm_stepping_options *options,
                        struct rm_error *error)

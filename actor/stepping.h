@@ -112,6 +112,9 @@ struct rm_stepping_options {
     struct rm_episode_sink sink;
 };
 
+/* Operations of the products of all forward passes since the last call. */
+uint64_t rm_stepping_take_flops(struct rm_stepping *stepping);
+
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,
                        const struct rm_plan *plan, const struct rm_stepping_options *options,
                        struct rm_error *error);

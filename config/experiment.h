@@ -460,6 +460,9 @@ struct rm_experiment {
         uint32_t check_every;              /* sampled: updates between checks */
         uint32_t finite_patience; /* non-finite updates in a row before the learner rolls back */
         uint32_t rollbacks_max;   /* roll-backs before it gives up */
+        uint32_t lengthen;        /* enum rm_station (shm/station.h): its work takes longer, to
+                                   * measure its effect */
+        double lengthen_by;       /* share of its time; 0: none */
     } debug;
 };
 

@@ -1,6 +1,7 @@
 #include "config/names.h"
 
 #include "config/experiment.h"
+#include "shm/station.h"
 
 #include <stddef.h>
 
@@ -27,6 +28,8 @@ NAMES(rm_priority_names, RM_PRIORITY_PROPORTIONAL + 1, "uniform", "proportional"
 NAMES(rm_optimizer_names, RM_OPTIMIZER_COUNT, "adam", "adamw", "rmsprop", "muon");
 NAMES(rm_schedule_names, RM_SCHEDULE_COSINE + 1, "constant", "linear", "cosine");
 NAMES(rm_check_finite_names, RM_CHECK_FINITE_ALWAYS + 1, "off", "sampled", "always");
+NAMES(rm_lengthen_names, RM_STATION_WORK, "world", "acting", "sampling", "update", "publishing",
+      "evaluation");
 NAMES(rm_learner_processes_names, RM_LEARNERS_ONE + 1, "each", "one");
 NAMES(rm_feed_names, RM_FEED_COUNT, "auto", "staged", "resident");
 NAMES(rm_compute_names, RM_COMPUTE_COUNT, "fp32", "tf32", "bf16", "fp16");

@@ -23,6 +23,7 @@ extern const char *const rm_priority_names[];
 extern const char *const rm_optimizer_names[];
 extern const char *const rm_schedule_names[];
 extern const char *const rm_check_finite_names[];
+extern const char *const rm_lengthen_names[]; /* of enum rm_station */
 extern const char *const rm_actor_device_names[];
 extern const char *const rm_sandbox_names[];
 extern const char *const rm_answer_names[];

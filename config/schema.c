@@ -1,4 +1,5 @@
 #include "config/schema.h"
+#include "shm/station.h"
 
 /* These macros expand to initialisers, in which parentheses around a string or a type are
  * errors. */
@@ -661,5 +662,12 @@ const struct rm_key rm_keys[] = {
         "its last good weights; each is skipped and counted."),
     U32("debug.rollbacks_max", ANY, debug.rollbacks_max, 0, 1000, 3, "roll-backs",
         "Roll-backs before the learner fails."),
+    ENUM("debug.lengthen", ANY, debug.lengthen, rm_lengthen_names, RM_STATION_UPDATE,
+         "The station that `debug.lengthen_by` makes longer: stepping worlds, acting, sampling "
+         "batches, the update, publishing weights, or the evaluator ([explain.md](explain.md))."),
+    F64("debug.lengthen_by", ANY, debug.lengthen_by, 0, 100, 0, "",
+        "Share by which work of that station takes longer: its process keeps a core busy for so "
+        "much more time. How much slower the run becomes shows how far the station limits it; "
+        "nothing else changes."),
 };
 const size_t rm_key_count = sizeof(rm_keys) / sizeof(rm_keys[0]);

@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "config/traits.h"
 #include "shm/session/saver.h"
+#include "learner/backend/ceiling.h"
 #include "learner/backend/device.h"
 #include "learner/device_choice.h"
 #include "learner/method.h"
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +195,27 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
         rc = try_method(l, &request, error);
     }
     return rc;
+}
+
+#define FLOPS_TRIES 10
+#define COPY_TRIES  4
+#define COPY_BYTES  (32u << 20) /* more than most caches */
+
+/* What an update has to do at least, and the most that a core can do. */
+static void note_work(struct rm_learner *l)
+{
+    struct rm_board_policy *c = l->counters;
+    const uint64_t parameters = l->method->flops > 0 ? rm_net_param_count(l->method->net) : 0;
+    double flops = 0;
+    RM_POKE(&c->parameters, parameters);
+    RM_POKE(&c->update_flops, l->method->flops);
+    if (l->backend->device || !parameters)
+        return;
+    for (int i = 0; i < FLOPS_TRIES; i++)
+        flops = fmax(flops, rm_ceiling_flops(l->experiment->learner.isa));
+    RM_POKE(&c->core_flops, flops);
+    if (parameters * sizeof(float) > COPY_BYTES / 8)
+        RM_POKE(&c->copy_bytes, rm_ceiling_copy(COPY_BYTES, COPY_TRIES));
 }
 
 bool rm_learner_settled(const struct rm_learner *l)
@@ -499,12 +522,14 @@ int rm_learner_create(struct rm_learner **learner, struct rm_session *session, u
     snprintf(l->directory, sizeof l->directory, "%s", run_directory);
     l->saver =
         (struct rm_saver){.slot = &session->board.workers[worker], .write = write_state, .self = l};
-    rm_phase_start(&l->clock, &session->board.workers[worker]);
+    rm_session_phase_start(session, &l->clock, worker, RM_ROLE_LEARNER);
     int rc = open_world(l, error);
     if (!rc)
         rc = open_method(l, error);
     if (!rc)
         rc = begin(l, error);
+    if (!rc)
+        note_work(l);
     if (!rc)
         l->backend->ops->finish(l->backend); /* a new learner has no work in progress */
     if (device_failed(l, error))

@@ -76,6 +76,7 @@ struct rm_method {
     const struct rm_method_ops *ops;
     const struct rm_net *net;
     const float *params; /* the parameters to publish, in the backend's memory */
+    double flops;        /* operations of the products of an update; 0: it makes none */
     uint64_t updates; /* updates made, including predecessors'; late ones only after their results
                          arrived */
 };

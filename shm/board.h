@@ -143,6 +143,11 @@ struct rm_board_policy {
     _Atomic double publish_change; /* relative change at the last publication */
     /* The learner's device: bytes copied to it and back, times the learner waited for it. */
     _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
+    /* Set when the learner starts. The last two were measured then; 0: not measured. */
+    _Atomic uint64_t parameters;
+    _Atomic double update_flops; /* operations of the products of an update */
+    _Atomic double core_flops;   /* most operations a second, of a core */
+    _Atomic double copy_bytes;   /* most bytes a second that it copies in memory */
     /* Learning from rollouts. The losses are means over the latest rollout's updates. Learners from
      * replay write `entropy`, and distill `policy_loss`, as they write `loss` above. */
     _Alignas(128) _Atomic uint64_t rollouts;           /* rollouts learned from */
@@ -232,6 +237,7 @@ struct rm_board_worker {
     _Atomic uint64_t recorded_rows;  /* rows on disk */
     _Atomic uint64_t lost_rows;      /* rows overwritten before they were copied, or not written */
     _Atomic uint64_t recorded_bytes; /* size of the files */
+    _Atomic uint64_t acting_flops;   /* actors: operations of the products of forward passes */
     /* Numbers of checkpoints. */
     _Atomic uint64_t checkpoint_held;    /* the worker has copied its state for this checkpoint, and
                                           * waits for checkpoint_released */

@@ -76,6 +76,21 @@ void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot)
     clock->slot = slot;
     clock->since_ns = rm_now_ns();
     clock->current = RM_PHASE_OTHER;
+    clock->longer = 0;
+}
+
+void rm_phase_lengthen(struct rm_phase_clock *clock, uint32_t phases, double by)
+{
+    clock->longer = by > 0 ? phases : 0;
+    clock->longer_by = by;
+}
+
+static uint64_t spin_until(uint64_t end_ns)
+{
+    uint64_t now;
+    while ((now = rm_now_ns()) < end_ns)
+        ;
+    return now;
 }
 
 /* A mark for who traces (shm/board.h). The count is stored last, for a reader that copies marks. */
@@ -97,6 +112,8 @@ enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
     enum rm_phase old = clock->current;
     uint64_t now = rm_now_ns();
 
+    if (clock->longer >> old & 1)
+        now = spin_until(now + (uint64_t)(clock->longer_by * (double)(now - clock->since_ns)));
     RM_ADD_OWN(&clock->slot->phase_ns[old], now - clock->since_ns);
     RM_POKE(&clock->slot->heartbeat_ns, now); /* a turn may be long */
     if (traces(clock->slot, now))

@@ -40,10 +40,16 @@ struct rm_phase_clock {
     uint64_t since_ns;
     enum rm_phase current;
     enum rm_wait waits; /* what the duty waits for: it sets this where do_work returns 0 */
+    uint32_t longer;    /* phases that take longer, a bit each */
+    double longer_by;
 };
 void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot);
 enum rm_phase rm_phase_enter(struct rm_phase_clock *clock,
                              enum rm_phase phase); /* returns the old phase */
+
+/* From now on work in these `phases`, a bit each, takes longer by this share of its time: its
+ * thread keeps the core busy at the phase's end. Call this after rm_phase_start(). */
+void rm_phase_lengthen(struct rm_phase_clock *clock, uint32_t phases, double by);
 
 struct rm_duty {
     void *self;

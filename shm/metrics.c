@@ -54,6 +54,12 @@ const struct rm_metric rm_policy_metrics[] = {
            "transitions that the limiter counts as inserted"),
     POLICY(COUNTER, U64, "sampled", limiter.sampled, "transitions",
            "transitions that the limiter counts as sampled"),
+    POLICY(GAUGE, F64, "samples_per_insert", limiter.samples_per_insert, "1",
+           "sampled transitions that the limiter allows for each inserted one; 0: any number"),
+    POLICY(GAUGE, F64, "limiter_min", limiter.min_error, "transitions",
+           "least that inserted * samples_per_insert - sampled may be: learners wait there"),
+    POLICY(GAUGE, F64, "limiter_max", limiter.max_error, "transitions",
+           "most that it may be: actors wait there"),
     POLICY(COUNTER, U64, "rows_lost", rows_lost, "rows",
            "rows reserved by an actor that died before committing them"),
     POLICY(COUNTER, U64, "lag_sum", lag_sum, "updates",
@@ -77,6 +83,16 @@ const struct rm_metric rm_policy_metrics[] = {
            "bytes that the learner copied back from its device"),
     POLICY(COUNTER, U64, "device_waits", device_waits, "times",
            "times that the learner waited for its device"),
+    POLICY(GAUGE, U64, "parameters", parameters, "numbers", "parameters that are trained"),
+    POLICY(GAUGE, F64, "update_flops", update_flops, "operations",
+           "floating-point operations of the products of an update; a multiply-add is two"),
+    POLICY(GAUGE, F64, "core_flops", core_flops, "operations/s",
+           "most floating-point operations a second of a core, measured when the learner started; "
+           "0: it trains on a device"),
+    POLICY(
+        GAUGE, F64, "copy_bytes", copy_bytes, "bytes/s",
+        "most bytes a second that a core copies in memory, measured when the learner started; 0: "
+        "what it trains fits into caches"),
     POLICY(COUNTER, U64, "sample_blocked_ns", sample_blocked_ns, "nanoseconds",
            "time that the learner slept because the limiter held it back"),
     POLICY(COUNTER, U64, "age_sum", age_sum, "steps",
@@ -164,6 +180,8 @@ const struct rm_metric rm_worker_metrics[] = {
            "recorder: rows that it could not keep up with, or could not write"),
     WORKER(COUNTER, U64, "recorded_bytes", recorded_bytes, "bytes",
            "recorder: size of the recording"),
+    WORKER(COUNTER, U64, "acting_flops", acting_flops, "operations",
+           "actors: floating-point operations of the products of forward passes"),
     PHASE("other", RM_PHASE_OTHER),
     PHASE("environment", RM_PHASE_ENVIRONMENT),
     PHASE("inference", RM_PHASE_INFERENCE),
@@ -186,7 +204,7 @@ const struct rm_metric rm_worker_metrics[] = {
     WAIT("pause", RM_WAIT_PAUSE, "the run is resumed"),
 };
 const size_t rm_worker_metric_count = COUNT(rm_worker_metrics);
-static_assert(COUNT(rm_worker_metrics) == 11 + RM_PHASE_COUNT + RM_WAIT_COUNT,
+static_assert(COUNT(rm_worker_metrics) == 12 + RM_PHASE_COUNT + RM_WAIT_COUNT,
               "a metric for each phase and each reason to wait");
 
 double rm_metric_value(const struct rm_metric *metric, const void *block)

@@ -2,8 +2,8 @@
 
 #include "config/config.h"
 #include "config/traits.h"
+#include "learner/backend/backend.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -19,15 +19,8 @@
 #define FIXED      1.4  /* of an update: passes over the parameters, in times of its optimizer */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
+#define BF16       1.8  /* how much faster products are */
 #define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
-
-const char *rm_station_name(enum rm_station station)
-{
-    static const char *const names[] = {"world",      "acting", "sampling",   "update",
-                                        "publishing", "disk",   "evaluation", "host"};
-    static_assert(sizeof names / sizeof names[0] == RM_STATION_COUNT, "a name for each station");
-    return (unsigned)station < RM_STATION_COUNT ? names[station] : "unknown";
-}
 
 enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
 {
@@ -36,6 +29,11 @@ enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
     return rm_algorithm_traits(e->algorithm.name)->synchronous && e->rollout.max_policy_lag == 0
                ? RM_COUPLING_ALTERNATE
                : RM_COUPLING_OVERLAP;
+}
+
+double rm_service_s(double busy, double cpu, double no_core, double threads)
+{
+    return busy > 0 ? fmin(busy, fmax(cpu / threads, busy - no_core)) : 0;
 }
 
 /* --- the time of a step ---------------------------------------------------------------------- */
@@ -159,16 +157,6 @@ double rm_load_busy(const struct rm_load *load)
 
 /* --- stations -------------------------------------------------------------------------------- */
 
-/* The phases of each station. */
-static const uint32_t station_phases[RM_STATION_COUNT] = {
-    [RM_STATION_WORLD] = 1u << RM_PHASE_ENVIRONMENT,
-    [RM_STATION_ACTING] = 1u << RM_PHASE_INFERENCE | 1u << RM_PHASE_RING | 1u << RM_PHASE_OTHER,
-    [RM_STATION_SAMPLING] = 1u << RM_PHASE_SAMPLING | 1u << RM_PHASE_UPLOAD,
-    [RM_STATION_UPDATE] = 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD |
-                          1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER,
-    [RM_STATION_PUBLISHING] = 1u << RM_PHASE_PUBLISH,
-};
-
 static void lengthen(struct rm_work *work, uint32_t phases, double factor)
 {
     for (int p = 0; p < RM_PHASE_COUNT; p++)
@@ -179,19 +167,16 @@ static void lengthen(struct rm_work *work, uint32_t phases, double factor)
 struct rm_load rm_load_longer(const struct rm_load *load, enum rm_station station, double factor)
 {
     struct rm_load longer = *load;
-    const uint32_t phases = station_phases[station];
-    if (station == RM_STATION_WORLD || station == RM_STATION_ACTING)
-        lengthen(&longer.acting, phases, factor);
-    else if (station == RM_STATION_EVALUATION)
-        lengthen(&longer.evaluating, UINT32_MAX, factor);
-    else if (station == RM_STATION_DISK)
+    lengthen(&longer.acting, rm_station_phases(station, RM_ROLE_ACTOR), factor);
+    lengthen(&longer.evaluating, rm_station_phases(station, RM_ROLE_EVALUATOR), factor);
+    for (uint32_t p = 0; p < longer.learners; p++)
+        lengthen(&longer.learner[p], rm_station_phases(station, RM_ROLE_LEARNER), factor);
+    if (station == RM_STATION_DISK)
         longer.held *= factor;
-    else if (station == RM_STATION_HOST) {
+    if (station == RM_STATION_HOST) {
         longer.other *= factor;
         set_stretch(&longer, factor);
-    } else
-        for (uint32_t p = 0; p < longer.learners; p++)
-            lengthen(&longer.learner[p], phases, factor);
+    }
     return longer;
 }
 
@@ -211,6 +196,9 @@ const struct rm_lever rm_levers[] = {
     {"evaluation.interval", false},
     {"checkpoint.interval_s", false},
     {"debug.check_finite", false},
+    {"learner.compute", true},
+    {"debug.lengthen", false},
+    {"debug.lengthen_by", false},
     {"publish.interval", true},
     {"limiter.updates_per_step", true},
     {"sample.batch", true},
@@ -258,6 +246,22 @@ static void change_acting(struct rm_work *acting, const struct rm_experiment *fr
         (INFERENCE_ROWS / after + acting_rows(to)) / (INFERENCE_ROWS / before + acting_rows(from));
     acting->phase_s[RM_PHASE_RING] *= per_item(RING_ROWS, before, after);
     acting->phase_s[RM_PHASE_OTHER] *= before / after; /* once a turn */
+}
+
+/* Time of products beside that with float32. */
+static double product_time(const struct rm_experiment *e)
+{
+    const bool bf16 = e->learner.compute == RM_COMPUTE_BF16;
+    return bf16 && rm_backend_cpu_has_bf16(e->learner.isa) ? 1 / BF16 : 1;
+}
+
+/* How much longer passes take with the other products. `share`: that products have of their
+ * time. */
+static double other_products(double share, const struct rm_experiment *from,
+                             const struct rm_experiment *to)
+{
+    const double change = product_time(to) / product_time(from) - 1;
+    return change == 0 ? 1 : 1 + share * change;
 }
 
 static double rollout_rows(const struct rm_experiment *e)
@@ -371,6 +375,8 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     change_acting(&after->acting, from, to);
     for (uint32_t p = 0; p < after->learners; p++)
         change_learning(&after->learner[p], from, to);
+    *after = rm_load_longer(after, from->debug.lengthen, 1 / (1 + from->debug.lengthen_by));
+    *after = rm_load_longer(after, to->debug.lengthen, 1 + to->debug.lengthen_by);
     after->looks_s *= ratio(handovers(to), handovers(from));
     after->handover_s *= ratio(handovers(to), handovers(from));
     if (to->evaluation.interval != from->evaluation.interval)
@@ -386,6 +392,14 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     /* Gaps and hand-overs differ between modes, and aren't known. */
     if (rm_coupling_of(to) != rm_coupling_of(from) || to->mode != from->mode)
         after->gap = after->handover_s = 0;
+    const double passes = other_products(before->update_products, from, to);
+    const double acting = other_products(before->acting_products, from, to);
+    lengthen(&after->acting, 1u << RM_PHASE_INFERENCE, acting);
+    for (uint32_t p = 0; p < after->learners; p++)
+        lengthen(&after->learner[p], 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, passes);
+    if (isnan(passes) || isnan(acting))
+        return rm_fail(error, -ENOTSUP,
+                       "learner.compute: the counters do not show how long products take");
     const double crowd = contention(before);
     slow_down(after, contention(after) / crowd);
     return 0;

@@ -6,22 +6,7 @@
 
 #include "config/experiment.h"
 #include "shm/base/error.h"
-#include "shm/board.h"
-
-/* The parts of a run that can limit its speed. rm_load_elasticity() says how much each part
- * does. */
-enum rm_station {
-    RM_STATION_WORLD = 0,  /* stepping worlds */
-    RM_STATION_ACTING,     /* choosing actions, writing rows */
-    RM_STATION_SAMPLING,   /* choosing and copying batches */
-    RM_STATION_UPDATE,     /* forward, backward, optimizer */
-    RM_STATION_PUBLISHING, /* weights to the actors */
-    RM_STATION_DISK,       /* waiting for a checkpoint of all duties' state */
-    RM_STATION_EVALUATION, /* the evaluator, which uses a core during evaluations */
-    RM_STATION_HOST,       /* other processes of the host, which use its cores */
-    RM_STATION_COUNT
-};
-const char *rm_station_name(enum rm_station station);
+#include "shm/station.h"
 
 /* How duties share time. */
 enum rm_coupling {
@@ -50,12 +35,19 @@ struct rm_load {
     uint32_t learners;
     struct rm_work learner[RM_BOARD_POLICIES];
     struct rm_work evaluating;
-    double daemon_s;   /* processor time of the daemon, for each step */
+    double update_products, acting_products; /* share of the time of passes that products take; NAN:
+                                                not known */
+    double daemon_s;                         /* processor time of the daemon, for each step */
     double looks_s;    /* processor time of actors that check whether they must still sleep */
     double held;       /* share of time in which checkpoints hold the duties */
     double gap;        /* what a step takes beside the model's time, as a share of that time */
     double handover_s; /* what waking the other side takes beside that, for each step */
 };
+
+/* Time that work takes on cores of its own, of `busy` seconds of wall time, `cpu` of processor time
+ * and `no_core` without a core. The kernel counts the delay of a wake-up, too, which is no part of
+ * the work: so the processor time is the least. */
+double rm_service_s(double busy, double cpu, double no_core, double threads);
 
 /* Seconds of work in all phases. */
 double rm_work_s(const struct rm_work *work);

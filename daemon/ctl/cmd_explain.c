@@ -31,8 +31,10 @@ static void print_verdict(const struct rm_explained *x, const struct rm_style *s
     if (x->alone_steps_per_s > 1.05 * x->steps_per_s)
         printf("alone on the host: about %s agent steps/s\n",
                rm_format_count(x->alone_steps_per_s).s);
-    printf("cores: %s; this run uses %.2f of them, other processes %.2f\n\n",
-           rm_format_number(x->load.cores).s, rm_load_busy(&x->load), x->load.around);
+    char evidence[RM_EVIDENCE_MAX];
+    rm_evidence_text(&x->evidence, x->experiment, evidence, sizeof evidence);
+    printf("cores: %s; this run uses %.2f of them, other processes %.2f\n%s\n",
+           rm_format_number(x->load.cores).s, rm_load_busy(&x->load), x->load.around, evidence);
 }
 
 /* The two largest shares by name: "forward 31%, backward 20%"; a single one by its name alone, if

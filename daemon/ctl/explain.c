@@ -1,279 +1,20 @@
 #include "daemon/ctl/explain.h"
 
 #include "config/config.h"
-#include "config/json_value.h"
-#include "config/schema.h"
 #include "config/traits.h"
+#include "daemon/ctl/window.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define TAIL_BYTES   (4 << 20) /* of metrics.csv are read, beside its first line */
-#define WINDOW_S     60.0      /* longest window */
-#define WARM_UP      0.4       /* share of the time that the window leaves out at the beginning */
-#define WINDOW_MIN_S 0.1
-#define APART        0.15 /* least difference of elasticities that tells two stations apart */
-#define UNEXPLAINED  0.3  /* from here on the model does not know what limits the run */
-#define YIELDS       0.25 /* of others' time, waited for a core: from here on they do not yield */
-#define SETTING      "setting." /* columns with the hot keys at a row */
-#define WORTH        1.03       /* least gain that is worth naming */
-
-/* --- rows of metrics ------------------------------------------------------------------------- */
-
-struct rows {
-    char *text; /* names end with NUL */
-    const char **names;
-    size_t columns, count;
-    double *values; /* (count, columns) */
-};
-
-static void rows_free(struct rows *rows)
-{
-    free(rows->text);
-    free(rows->names);
-    free(rows->values);
-}
-
-static size_t commas(const char *line, const char *end)
-{
-    size_t n = 0;
-    for (; line < end; line++)
-        n += *line == ',';
-    return n;
-}
-
-static const char *line_end(const char *line)
-{
-    const char *end = strchr(line, '\n');
-    return end ? end : line + strlen(line);
-}
-
-/* Parses a row of `columns` numbers; what is empty is NAN. */
-static void parse_row(double *values, size_t columns, const char *at)
-{
-    for (size_t i = 0; i < columns; i++) {
-        char *end;
-        values[i] = strtod(at, &end);
-        if (end == at || *at == '\n')
-            values[i] = NAN;
-        at += strcspn(at, ",\n");
-        at += *at == ',';
-    }
-}
-
-/* One row more than the text has, for the running experiment's. */
-static int parse_rows(struct rows *rows, const char *csv)
-{
-    const char *first = line_end(csv);
-    size_t lines = 0;
-    memset(rows, 0, sizeof *rows);
-    for (const char *c = first; *c; c++)
-        lines += *c == '\n';
-    rows->columns = commas(csv, first) + 1;
-    rows->text = strndup(csv, (size_t)(first - csv));
-    rows->names = malloc(rows->columns * sizeof *rows->names);
-    rows->values = calloc((lines + 1) * rows->columns, sizeof *rows->values);
-    if (!rows->text || !rows->names || !rows->values)
-        return -ENOMEM;
-    char *rest = NULL;
-    size_t i = 0;
-    for (char *name = strtok_r(rows->text, ",", &rest); name && i < rows->columns;
-         name = strtok_r(NULL, ",", &rest))
-        rows->names[i++] = name;
-    if (i < rows->columns)
-        return -EPROTO;
-    for (const char *line = first; *line == '\n' && line[1]; line = line_end(line + 1)) {
-        const char *end = line_end(line + 1);
-        /* The last line of a run that goes on may not be whole, nor the first of a tail. */
-        if (*end != '\n' || commas(line + 1, end) + 1 != rows->columns)
-            continue;
-        parse_row(rows->values + rows->count++ * rows->columns, rows->columns, line + 1);
-    }
-    return 0;
-}
-
-static double value(const struct rows *rows, const double *row, const char *name)
-{
-    for (size_t i = 0; i < rows->columns; i++)
-        if (!strcmp(rows->names[i], name))
-            return row[i];
-    return NAN;
-}
-
-static double block_value(const struct rows *rows, const double *row, const char *kind,
-                          const char *name, const char *metric)
-{
-    char column[256];
-    snprintf(column, sizeof column, "%s.%s.%s", kind, name, metric);
-    return value(rows, row, column);
-}
-
-static void put(const struct rows *rows, double *row, const char *name, const json_t *number)
-{
-    for (size_t i = 0; i < rows->columns; i++)
-        if (!strcmp(rows->names[i], name))
-            row[i] = rm_json_number(number);
-}
-
-static void put_blocks(const struct rows *rows, double *row, const char *kind, const json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *block = json_array_get(list, i);
-        const char *name = json_string_value(json_object_get(block, "name")), *metric;
-        json_t *number;
-        char column[256];
-        json_object_foreach(json_object_get(block, "values"), metric, number)
-        {
-            snprintf(column, sizeof column, "%s.%s.%s", kind, name ? name : "", metric);
-            put(rows, row, column, number);
-        }
-    }
-}
-
-/* A reply to `metrics` as one more row. */
-static void add_now(struct rows *rows, const json_t *now)
-{
-    const json_t *host = json_object_get(now, "host");
-    const char *key;
-    json_t *setting;
-    char column[256];
-    double *row = rows->values + rows->count++ * rows->columns;
-    for (size_t i = 0; i < rows->columns; i++)
-        row[i] = NAN;
-    put(rows, row, "time_s", json_object_get(now, "time_s"));
-    put(rows, row, "steps", json_object_get(now, "steps"));
-    put(rows, row, "host_cores", json_object_get(host, "cores"));
-    put(rows, row, "host_cpu_s", json_object_get(host, "cpu_s"));
-    put(rows, row, "host_steal_s", json_object_get(host, "steal_s"));
-    put(rows, row, "daemon_cpu_s", json_object_get(host, "daemon_cpu_s"));
-    json_object_foreach(json_object_get(now, "settings"), key, setting)
-    {
-        snprintf(column, sizeof column, SETTING "%s", key);
-        put(rows, row, column, setting);
-    }
-    put_blocks(rows, row, "policy", json_object_get(now, "policies"));
-    put_blocks(rows, row, "worker", json_object_get(now, "workers"));
-}
-
-/* --- the window ------------------------------------------------------------------------------ */
-
-struct window {
-    const struct rows *rows;
-    const double *from, *to;
-    double seconds, steps;
-    size_t count; /* of rows, without the first */
-};
-
-static double grown(const struct window *w, const char *name)
-{
-    const double from = value(w->rows, w->from, name), to = value(w->rows, w->to, name);
-    return to >= from ? to - from : NAN;
-}
-
-static double grown_of(const struct window *w, const char *kind, const char *name,
-                       const char *metric)
-{
-    const double from = block_value(w->rows, w->from, kind, name, metric);
-    const double to = block_value(w->rows, w->to, kind, name, metric);
-    return to > from ? to - from : 0;
-}
-
-/* "worker.NAME.steps" -> NAME. Returns false for other columns. */
-static bool name_in(const char *column, const char *kind, const char *metric, char *name)
-{
-    const size_t k = strlen(kind), all = strlen(column), m = strlen(metric);
-    if (all < k + m + 3 || strncmp(column, kind, k) != 0 || column[k] != '.' ||
-        column[all - m - 1] != '.' || strcmp(column + all - m, metric) != 0 ||
-        all - k - m - 2 >= RM_NAME_MAX)
-        return false;
-    snprintf(name, RM_NAME_MAX, "%.*s", (int)(all - k - m - 2), column + k + 1);
-    return true;
-}
-
-static double updates_at(const struct rows *rows, const double *row)
-{
-    char name[RM_NAME_MAX];
-    double sum = 0;
-    for (size_t i = 0; i < rows->columns; i++)
-        if (name_in(rows->names[i], "policy", "updates", name))
-            sum += row[i];
-    return sum;
-}
-
-/* A row of the same processes with the same settings: nothing has begun again and no key has
- * changed since. */
-static bool goes_on(const struct rows *rows, const double *before, const double *after)
-{
-    char name[RM_NAME_MAX];
-    for (size_t i = 0; i < rows->columns; i++)
-        if ((name_in(rows->names[i], "worker", "cpu_ns", name) && after[i] < before[i]) ||
-            (!strncmp(rows->names[i], SETTING, strlen(SETTING)) && after[i] != before[i] &&
-             !(isnan(after[i]) && isnan(before[i]))))
-            return false;
-    return true;
-}
-
-/* Hot keys as the run had them at a row, which config.json does not have. Rows of earlier versions
- * have none: then the configuration's stay. */
-static void apply_settings(struct rm_experiment *e, const struct rows *rows, const double *row)
-{
-    double values[RM_HOT_COUNT];
-    char column[256];
-    for (size_t i = 0; i < rm_key_count; i++) {
-        if (rm_keys[i].hot == RM_COLD)
-            continue;
-        snprintf(column, sizeof column, SETTING "%s", rm_keys[i].path);
-        values[rm_keys[i].hot] = value(rows, row, column);
-    }
-    rm_config_apply_hot(e, values);
-}
-
-/* The window that ends at row `last`. Returns whether it is long enough. */
-static bool window_to(struct window *w, const struct rows *rows, size_t last)
-{
-    const double *row = rows->values, *to = row + last * rows->columns;
-    const double end_s = value(rows, to, "time_s");
-    size_t first;
-    for (first = last; first > 0; first--) {
-        const double *before = row + (first - 1) * rows->columns;
-        const bool same = goes_on(rows, before, row + first * rows->columns);
-        if (!same || end_s - value(rows, before, "time_s") > WINDOW_S ||
-            value(rows, before, "time_s") < WARM_UP * end_s || updates_at(rows, before) <= 0)
-            break;
-    }
-    *w = (struct window){.rows = rows, .from = row + first * rows->columns, .to = to};
-    w->seconds = end_s - value(rows, w->from, "time_s");
-    w->steps = value(rows, to, "steps") - value(rows, w->from, "steps");
-    w->count = last - first;
-    return first < last && w->seconds >= WINDOW_MIN_S && w->steps > 0;
-}
-
-/* The rows between which the run is explained: the latest of training, after its beginning. A run
- * ends before its last row is written, so that this row's time is not all training. */
-static int find_window(struct window *w, const struct rows *rows, bool ended,
-                       struct rm_error *error)
-{
-    size_t last = 0;
-    *w = (struct window){.rows = rows, .from = rows->values, .to = rows->values};
-    if (!rows->count)
-        return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
-    for (size_t i = 1; i < rows->count; i++) /* steps stand still in the final evaluation */
-        if (value(rows, rows->values + i * rows->columns, "steps") >
-            value(rows, rows->values + last * rows->columns, "steps"))
-            last = i;
-    if ((ended && last > 0 && window_to(w, rows, last - 1)) || window_to(w, rows, last))
-        return 0;
-    return rm_fail(error, -EAGAIN,
-                   "too few rows of metrics: %zu, of which %zu belong to the latest training with "
-                   "unchanged settings; train for at least %.1f s",
-                   rows->count, w->count + (w->count > 0), WINDOW_MIN_S);
-}
+#define OF_CEILING  0.85 /* what products of good shapes reach of a core's most operations */
+#define APART       0.15 /* least difference of elasticities that tells two stations apart */
+#define UNEXPLAINED 0.3  /* from here on the model does not know what limits the run */
+#define YIELDS      0.25 /* of others' time, waited for a core: from here on they do not yield */
+#define WORTH       1.03 /* least gain that is worth naming */
 
 /* --- duties ---------------------------------------------------------------------------------- */
 
@@ -287,15 +28,15 @@ static enum rm_role role_of(const char *worker)
     return RM_ROLE_SOLO;
 }
 
-static double seconds_of(const struct window *w, const char *worker, const char *group,
+static double seconds_of(const struct rm_window *w, const char *worker, const char *group,
                          const char *name)
 {
     char metric[64];
     snprintf(metric, sizeof metric, "%s_%s_ns", group, name);
-    return grown_of(w, "worker", worker, metric) / 1e9;
+    return rm_window_grown_of(w, "worker", worker, metric) / 1e9;
 }
 
-static void read_duty(struct rm_explained_duty *d, const struct window *w, const char *name)
+static void read_duty(struct rm_explained_duty *d, const struct rm_window *w, const char *name)
 {
     memset(d, 0, sizeof *d);
     snprintf(d->name, sizeof d->name, "%s", name);
@@ -306,17 +47,17 @@ static void read_duty(struct rm_explained_duty *d, const struct window *w, const
     }
     for (int i = 0; i < RM_WAIT_COUNT; i++)
         d->wait[i] = seconds_of(w, name, "wait", rm_wait_name((enum rm_wait)i));
-    d->cpu = grown_of(w, "worker", name, "cpu_ns") / 1e9;
-    d->no_core = grown_of(w, "worker", name, "run_delay_ns") / 1e9;
-    d->turns = grown_of(w, "worker", name, "turns");
-    d->sleeps = grown_of(w, "worker", name, "sleeps");
+    d->cpu = rm_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
+    d->no_core = rm_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+    d->turns = rm_window_grown_of(w, "worker", name, "turns");
+    d->sleeps = rm_window_grown_of(w, "worker", name, "sleeps");
 }
 
-static void read_duties(struct rm_explained *x, const struct window *w)
+static void read_duties(struct rm_explained *x, const struct rm_window *w)
 {
     char name[RM_NAME_MAX];
-    for (size_t i = 0; i < w->rows->columns && x->duties < RM_BOARD_WORKERS; i++) {
-        if (!name_in(w->rows->names[i], "worker", "turns", name))
+    for (size_t i = 0; i < w->columns && x->duties < RM_BOARD_WORKERS; i++) {
+        if (!rm_window_name(w, i, "worker", "turns", name))
             continue;
         read_duty(&x->duty[x->duties], w, name);
         x->duties += x->duty[x->duties].wall_s > 0;
@@ -326,13 +67,6 @@ static void read_duties(struct rm_explained *x, const struct window *w)
 static double busy_s(const struct rm_explained_duty *d)
 {
     return d->wall_s - d->phase[RM_PHASE_WAITING] - d->phase[RM_PHASE_CHECKPOINT];
-}
-
-/* Time of work, without that in which there was no core. The kernel counts the delay of a wake-up,
- * too, which is no part of the work: so the processor time is the least. */
-static double service_s(double busy, double cpu, double no_core, double threads)
-{
-    return busy > 0 ? fmin(busy, fmax(cpu / threads, busy - no_core)) : 0;
 }
 
 /* The phases in which a duty calls the kernel, and wakes the other side. The woken process often
@@ -369,7 +103,7 @@ static double add_process(struct rm_work *work, const struct rm_explained_duty *
                           double steps, double world, uint32_t calling)
 {
     const double busy = busy_s(d), before = rm_work_s(work) * work->cpu * steps;
-    const double service = service_s(busy, d->cpu, d->no_core, threads);
+    const double service = rm_service_s(busy, d->cpu, d->no_core, threads);
     const double working = fmin(d->cpu, service * threads);
     if (busy <= 0)
         return d->cpu;
@@ -400,7 +134,7 @@ static void load_of_one_process(struct rm_explained *x, double steps)
         cpu += x->duty[i].cpu;
         no_core += x->duty[i].no_core;
     }
-    const double service = service_s(busy, cpu, no_core, x->experiment->learner.threads);
+    const double service = rm_service_s(busy, cpu, no_core, x->experiment->learner.threads);
     for (uint32_t i = 0; i < x->duties && busy > 0; i++) {
         struct rm_work *work = work_of(x, &x->duty[i]);
         if (!work)
@@ -473,11 +207,21 @@ static double costly_delay_s(const struct rm_explained *x)
     return sum;
 }
 
-static void read_load(struct rm_explained *x, const struct window *w)
+/* NAN stays NAN. */
+static double products_share(double of_ceiling)
+{
+    return of_ceiling > OF_CEILING ? 1 : of_ceiling / OF_CEILING;
+}
+
+static void read_load(struct rm_explained *x, const struct rm_window *w)
 {
     struct rm_load *l = &x->load;
     double cpu = 0, paused = 0, held = 0;
-    *l = (struct rm_load){.experiment = x->experiment};
+    *l = (struct rm_load){
+        .experiment = x->experiment,
+        .update_products = products_share(x->evidence.update_share),
+        .acting_products = products_share(x->evidence.acting_share),
+    };
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_explained_duty *d = &x->duty[i];
         cpu += d->cpu;
@@ -487,13 +231,15 @@ static void read_load(struct rm_explained *x, const struct window *w)
     x->window_s = w->seconds - paused;
     x->steps = w->steps;
     x->steps_per_s = x->steps / x->window_s;
-    x->updates = updates_at(w->rows, w->to) - updates_at(w->rows, w->from);
+    x->updates = rm_window_updates(w);
     if (x->experiment->mode == RM_MODE_SEQUENTIAL)
         load_of_one_process(x, x->steps);
     else
         load_of_processes(x, x->steps);
-    const double daemon_s = grown(w, "daemon_cpu_s"), host_s = grown(w, "host_cpu_s");
-    const double steal_s = grown(w, "host_steal_s"), cores = value(w->rows, w->to, "host_cores");
+    const double daemon_s = rm_window_grown(w, "daemon_cpu_s"),
+                 host_s = rm_window_grown(w, "host_cpu_s");
+    const double steal_s = rm_window_grown(w, "host_steal_s"),
+                 cores = rm_window_value(w, w->last, "host_cores");
     l->cores = isfinite(cores) && cores > 0 ? cores : 1;
     l->daemon_s = isfinite(daemon_s) ? daemon_s / x->steps : 0;
     double other = (isfinite(host_s) ? host_s : 0) - cpu - (isfinite(daemon_s) ? daemon_s : 0);
@@ -666,19 +412,13 @@ static void advise(struct rm_explained *x)
 int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, const char *csv,
                     const json_t *now, struct rm_error *error)
 {
-    struct rows rows;
-    struct window w = {.rows = &rows};
+    struct rm_window w;
     memset(x, 0, sizeof *x);
     x->experiment = experiment;
-    int rc = parse_rows(&rows, csv);
-    if (rc)
-        rm_fail(error, rc, "metrics.csv: %s", rc == -ENOMEM ? "no memory" : "no line of names");
-    if (!rc && now)
-        add_now(&rows, now);
-    if (!rc)
-        rc = find_window(&w, &rows, !now, error);
+    const int rc = rm_window_open(&w, csv, now, error);
     if (!rc) {
-        apply_settings(experiment, &rows, w.to);
+        rm_window_apply_settings(&w, experiment);
+        rm_evidence_read(&x->evidence, &w, experiment);
         read_duties(x, &w);
         read_load(x, &w);
         x->unexplained = fabs(rm_load_fit(&x->load, 1 / x->steps_per_s)) * x->steps_per_s;
@@ -687,38 +427,8 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
         judge(x);
         advise(x);
     }
-    rows_free(&rows);
+    rm_window_free(&w);
     return rc;
-}
-
-/* The first line and the last ones of a regular file; does not follow a symbolic link. */
-static char *read_csv(const char *path, struct rm_error *error)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
-    struct stat about;
-    char *line = NULL, *text = NULL;
-    size_t room = 0;
-    if (!in || fstat(fd, &about) < 0) {
-        rm_fail(error, -errno, "%s: %s", path, strerror(errno));
-    } else {
-        const ssize_t head = S_ISREG(about.st_mode) ? getline(&line, &room, in) : -1;
-        const off_t from = about.st_size > head + TAIL_BYTES ? about.st_size - TAIL_BYTES : head;
-        if (head > 0 && (text = malloc((size_t)head + TAIL_BYTES + 2))) {
-            memcpy(text, line, (size_t)head);
-            fseeko(in, from, SEEK_SET);
-            const size_t n = fread(text + head, 1, TAIL_BYTES, in);
-            text[(size_t)head + n] = '\0';
-        } else {
-            rm_fail(error, -ENODATA, "%s: nothing is in it", path);
-        }
-    }
-    free(line);
-    if (in)
-        fclose(in);
-    else if (fd >= 0)
-        close(fd);
-    return text;
 }
 
 int rm_explain_run(struct rm_explained *x, const char *directory, const json_t *now,
@@ -736,7 +446,7 @@ int rm_explain_run(struct rm_explained *x, const char *directory, const json_t *
         return rc;
     }
     snprintf(path, sizeof path, "%s/metrics.csv", directory);
-    char *csv = read_csv(path, error);
+    char *csv = rm_window_read(path, error);
     if (!csv) {
         free(e);
         return -ENOENT;
@@ -799,7 +509,10 @@ void rm_explained_verdict(const struct rm_explained *x, char *text, size_t size)
         snprintf(text, size, "no verdict: the model leaves %.0f %% of a step unexplained",
                  100 * x->unexplained);
     else if (x->single)
-        snprintf(text, size, "%s limits the run", first);
+        snprintf(text, size, "%s limits the run%s", first,
+                 x->first == RM_STATION_UPDATE && x->evidence.memory_bound
+                     ? ", by the bandwidth of memory"
+                     : "");
     else
         snprintf(text, size, "no single limit: %s and %s", first, rm_explained_station(x->second));
 }
@@ -851,6 +564,7 @@ json_t *rm_explained_json(const struct rm_explained *x)
     json_object_set_new(all, "cores_other", json_real(x->load.around));
     json_object_set_new(all, "cores_lost", json_real(x->load.other));
     json_object_set_new(all, "steps_per_s_alone", json_real(x->alone_steps_per_s));
+    json_object_set_new(all, "evidence", rm_evidence_json(&x->evidence));
     json_object_set_new(all, "elasticity", stations);
     json_object_set_new(all, "duties", duties);
     json_object_set_new(all, "moves", changes_json(x->move, x->moves, x->steps_per_s));

@@ -1,10 +1,11 @@
-/* explain: finds what limits a run's speed, from two rows of metrics (a window) and the settings
- * between them, with the model of bottleneck.h. Reads files of a run directory or values of a
+/* explain: finds what limits a run's speed, from a window of its metrics (window.h) and the
+ * settings in it, with the model of bottleneck.h. Reads files of a run directory or values of a
  * running experiment. Prints nothing. */
 #ifndef RM_DAEMON_CTL_EXPLAIN_H
 #define RM_DAEMON_CTL_EXPLAIN_H
 
 #include "daemon/ctl/bottleneck.h"
+#include "daemon/ctl/evidence.h"
 
 #include <jansson.h>
 
@@ -34,6 +35,7 @@ struct rm_explained {
     double window_s, steps, updates;  /* of the window */
     double steps_per_s;               /* of agent 0, over all worlds */
     struct rm_load load;
+    struct rm_evidence evidence;
     double elasticity[RM_STATION_COUNT];
     enum rm_station first, second; /* the largest elasticities */
     bool known;                    /* the model explains most of a step */

@@ -510,6 +510,11 @@ const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac)
     return ac->u.nets[0].net;
 }
 
+double rm_actor_critic_update_flops(const struct rm_actor_critic *ac)
+{
+    return rm_trainer_update_flops(&ac->u.trainer);
+}
+
 struct rm_actor_critic *rm_actor_critic_replica(struct rm_actor_critic *ac, uint32_t i)
 {
     return rm_actor_critic_of(ac->all[i]);

@@ -92,17 +92,10 @@ static void clone_put_gradient(struct rm_updates *u, const struct rm_update *upd
     rm_updates_learn(u, &in, &loss, t->batch);
 }
 
-static double clone_flops(const struct rm_updates *u)
-{
-    return rm_net_forward_flops(u->nets[0].net, u->rows, 0) +
-           rm_net_backward_flops(u->nets[0].net, u->rows, 0);
-}
-
 const struct rm_update_ops rm_clone_updates = {
     .bytes = sizeof(struct clone),
     .imitates = true,
     .open = clone_open,
     .put_gradient = clone_put_gradient,
     .reset = clone_reset,
-    .flops = clone_flops,
 };

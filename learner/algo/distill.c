@@ -101,17 +101,10 @@ static void distill_measure(struct rm_updates *u, const struct rm_batch *batch)
     rm_updates_set_sums(u, sums, (double)batch->size * t->queries);
 }
 
-static double distill_flops(const struct rm_updates *u)
-{
-    return rm_net_forward_flops(u->nets[0].net, u->rows, 0) +
-           rm_net_backward_flops(u->nets[0].net, u->rows, 0);
-}
-
 const struct rm_update_ops rm_distill_updates = {
     .bytes = sizeof(struct distill),
     .untargeted = true,
     .open = distill_open,
     .put_gradient = distill_put_gradient,
     .measure = distill_measure,
-    .flops = distill_flops,
 };

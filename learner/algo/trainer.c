@@ -128,5 +128,9 @@ const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer)
 
 double rm_trainer_update_flops(const struct rm_trainer *trainer)
 {
-    return trainer->count * trainer->all[0]->ops->flops(trainer->all[0]);
+    const struct rm_updates *u = trainer->all[0];
+    const double flops = u->ops->flops ? u->ops->flops(u)
+                                       : rm_net_forward_flops(u->nets[0].net, u->rows, 0) +
+                                             rm_net_backward_flops(u->nets[0].net, u->rows, 0);
+    return trainer->count * flops;
 }

@@ -53,7 +53,9 @@ struct rm_update_ops {
      * the update is skipped (`figures`); reset initialises the algorithm's own state. */
     void (*put_step)(struct rm_updates *updates, const struct rm_update *update);
     void (*reset)(struct rm_updates *updates);
-    double (*flops)(const struct rm_updates *updates); /* of one update */
+    /* Operations of the products of an update. NULL: those of a forward and a backward pass of
+     * `rows` rows through the first network. */
+    double (*flops)(const struct rm_updates *updates);
     /* The figures of a batch that is not learned from; NULL: there are no such batches. */
     void (*measure)(struct rm_updates *updates, const struct rm_batch *batch);
 };

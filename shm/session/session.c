@@ -7,6 +7,7 @@
 #include "shm/atomic.h"
 #include "shm/duty.h"
 #include "shm/layout.h"
+#include "shm/station.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -648,6 +649,14 @@ void rm_session_ring_at(const struct rm_session *session, uint64_t steps)
 
     if (steps >= RM_PEEK(at) && RM_EXCHANGE(at, UINT64_MAX) != UINT64_MAX)
         rm_session_ring_bell(session);
+}
+
+void rm_session_phase_start(const struct rm_session *session, struct rm_phase_clock *clock,
+                            uint32_t worker, enum rm_role role)
+{
+    const struct rm_experiment *e = &session->experiment;
+    rm_phase_start(clock, &session->board.workers[worker]);
+    rm_phase_lengthen(clock, rm_station_phases(e->debug.lengthen, role), e->debug.lengthen_by);
 }
 
 void rm_session_wake_up(struct rm_session *session)

@@ -10,6 +10,7 @@
 #include "config/experiment.h"
 #include "config/net_shape.h"
 #include "shm/board.h"
+#include "shm/duty.h"
 #include "shm/objects.h"
 #include "shm/priorities.h"
 #include "shm/ring.h"
@@ -186,6 +187,10 @@ enum rm_worker_state rm_session_process_state(const struct rm_session *session, 
 /* The wake of worker `worker` (objects.h), to sleep on or to signal. All workers of a process share
  * one. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
+
+/* Starts the worker's stopwatch, with the phases that debug.lengthen makes longer. */
+void rm_session_phase_start(const struct rm_session *session, struct rm_phase_clock *clock,
+                            uint32_t worker, enum rm_role role);
 
 /* Makes the daemon read the board at once, not at its next tick: a system call. */
 void rm_session_ring_bell(const struct rm_session *session);

@@ -90,6 +90,7 @@ static const char full[] =
     "\"off\"},"
     " \"checkpoint\": {\"at_end\": false, \"interval_s\": 30, \"keep\": 5, \"keep_best\": false},"
     " \"debug\": {\"check_finite\": \"sampled\", \"check_every\": 7, \"rollbacks_max\": 1, "
+    "\"lengthen\": \"world\", \"lengthen_by\": 0.5, "
     "\"finite_patience\": 4}}";
 
 static void parse(struct rm_experiment *experiment, const char *text)

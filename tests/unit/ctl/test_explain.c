@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "config/traits.h"
+#include "learner/backend/backend.h"
 #include "shm/base/rng.h"
 #include "shm/limiter.h"
 
@@ -82,6 +83,16 @@ static void costs_of(struct simulation *s, struct duty *d)
     d->part[2] = c->step + c->publish / e->publish.interval;
 }
 
+static void lengthen(const struct rm_experiment *e, struct duty *d)
+{
+    const enum rm_phase *phase = d->actor ? actor_parts : learner_parts;
+    const uint32_t longer = rm_station_phases((enum rm_station)e->debug.lengthen,
+                                              d->actor ? RM_ROLE_ACTOR : RM_ROLE_LEARNER);
+    for (int i = 0; i < TURN_S_OF; i++)
+        if (longer >> phase[i] & 1)
+            d->part[i] *= 1 + e->debug.lengthen_by;
+}
+
 static void begin(struct simulation *s, const struct rm_experiment *e, const struct costs *costs)
 {
     memset(s, 0, sizeof *s);
@@ -97,6 +108,7 @@ static void begin(struct simulation *s, const struct rm_experiment *e, const str
         else
             snprintf(d->name, sizeof d->name, "learner-p%u", i - e->actor.count);
         costs_of(s, d);
+        lengthen(e, d);
     }
     for (uint32_t p = 0; p < costs->learners; p++)
         rm_limiter_init(&s->limiter[p], e->limiter.updates_per_step * e->sample.batch,
@@ -428,26 +440,18 @@ static void changes_of_delayed_rollouts_are_predicted(void **state)
 /* The station whose work, made longer by a tenth, costs most. */
 static enum rm_station true_limit(const struct rm_experiment *e, const struct costs *costs)
 {
+    static struct rm_experiment longer;
     double most = 0;
     enum rm_station limit = RM_STATION_COUNT;
     const double before = simulated_rate(e, costs);
-    for (int i = 0; i < 4; i++) {
-        static const enum rm_station stations[] = {RM_STATION_WORLD, RM_STATION_ACTING,
-                                                   RM_STATION_SAMPLING, RM_STATION_UPDATE};
-        struct costs longer = *costs;
-        const double more = 1.1;
-        if (stations[i] == RM_STATION_WORLD)
-            longer.world *= more;
-        else if (stations[i] == RM_STATION_ACTING)
-            longer.acting *= more, longer.acting_row *= more;
-        else if (stations[i] == RM_STATION_SAMPLING)
-            longer.sampling *= more;
-        else
-            longer.update *= more, longer.update_row *= more, longer.step *= more;
-        const double cost = before / simulated_rate(e, &longer) - 1;
+    longer = *e;
+    longer.debug.lengthen_by = 0.1;
+    for (longer.debug.lengthen = 0; longer.debug.lengthen < RM_STATION_WORK;
+         longer.debug.lengthen++) {
+        const double cost = before / simulated_rate(&longer, costs) - 1;
         if (cost > most) {
             most = cost;
-            limit = stations[i];
+            limit = (enum rm_station)longer.debug.lengthen;
         }
     }
     return limit;
@@ -482,6 +486,66 @@ static void the_limit_is_the_station_whose_lengthening_costs_most(void **state)
            RM_STATION_SAMPLING);
 }
 
+static void a_longer_station_is_predicted(void **state)
+{
+    static const char replay[] =
+        DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}, "
+            "\"debug\": {\"lengthen\": \"sampling\"}");
+    static const char rollouts[] = PPO("\"debug\": {\"lengthen\": \"acting\"}");
+    struct costs c = learner_bound;
+    (void)state;
+    predicts(rollouts, &c, "debug.lengthen_by=0.5");
+    c.sampling = 100e-6;
+    predicts(replay, &c, "debug.lengthen_by=1");
+    predicts(replay, &c, "debug.lengthen_by=4");
+}
+
+/* What a row of metrics has to have of products, memory and the limiter. */
+static void counters_become_evidence(void **state)
+{
+    static const char text[] =
+        DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}, "
+            "\"learner\": {\"threads\": 2}, \"sample\": {\"batch\": 10}");
+    static const char csv[] =
+        "time_s,steps,host_cores,policy.p.updates,policy.p.update_flops,policy.p.core_flops,"
+        "policy.p.copy_bytes,policy.p.parameters,policy.p.inserted,policy.p.sampled,"
+        "policy.p.samples_per_insert,policy.p.limiter_min,policy.p.limiter_max,"
+        "worker.learner-p.turns,worker.learner-p.cpu_ns,worker.learner-p.run_delay_ns,"
+        "worker.learner-p.phase_forward_ns,worker.learner-p.phase_backward_ns,"
+        "worker.learner-p.phase_optimizer_ns,worker.actor-0.turns,worker.actor-0.cpu_ns,"
+        "worker.actor-0.run_delay_ns,worker.actor-0.phase_inference_ns,"
+        "worker.actor-0.acting_flops\n"
+        "4,800,2,400,2e8,5e10,4e9,1e7,800,4000,5,-160,160,1,0,0,0,0,0,1,0,0,0,0\n"
+        "5,1000,2,500,2e8,5e10,4e9,1e7,1020,5000,5,-160,160,2,2e9,0,1e8,1e8,8e8,2,5e8,5e8,1e9,"
+        "5e9\n";
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    char said[RM_EVIDENCE_MAX];
+    (void)state;
+    if (rm_explain_rows(&x, experiment_of(text), csv, NULL, &error))
+        fail_msg("%s", error.text);
+    /* 100 updates of 0.2 GFLOP in 0.2 s are all that two cores of 50 GFLOP/s can do. */
+    assert_true(fabs(x.evidence.update_flops / 1e11 - 1) < 1e-9);
+    assert_true(fabs(x.evidence.update_share - 1) < 1e-9);
+    /* The actor had a core for half of its time. */
+    assert_true(fabs(x.evidence.acting_flops / 1e10 - 1) < 1e-9);
+    assert_true(fabs(x.evidence.acting_share - 0.2) < 1e-9);
+    assert_true(fabs(x.evidence.optimizer_bytes / 3.5e10 - 1) < 1e-9);
+    assert_true(x.evidence.memory_bound);
+    /* In the first row no update is due, in the second (1020 * 5 - 5000) / 10 are. */
+    assert_true(fabs(x.evidence.due - 5) < 1e-9);
+    assert_true(fabs(x.evidence.due_min + 16) < 1e-9 && fabs(x.evidence.due_max - 16) < 1e-9);
+    rm_evidence_text(&x.evidence, x.experiment, said, sizeof said);
+    assert_non_null(strstr(said, "updates reach 100 (100 % of 2 cores), acting 10 (20 %)"));
+    /* Products are all of the passes, and those a fifth of the update. */
+    static const char *const bf16[] = {"learner.compute=bf16"};
+    double rate = 0;
+    assert_int_equal(rm_explain_change(&x, bf16, 1, &rate, &error), 0);
+    assert_true(rm_backend_cpu_has_bf16("auto") ? rate > 1.08 * x.steps_per_s
+                                                : fabs(rate / x.steps_per_s - 1) < 1e-9);
+    rm_explained_free(&x);
+}
+
 static void load_from_outside_is_named(void **state)
 {
     static const char text[] =
@@ -503,15 +567,14 @@ static void what_it_does_not_know_is_refused(void **state)
 {
     static const char text[] =
         DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
-    static const char *const unknown[] = {"learner.compute=bf16"}, *const wrong[] = {
-                                                                       "sample.batch=x"};
+    static const char *const unknown[] = {"learner.threads=2"}, *const wrong[] = {"sample.batch=x"};
     static struct rm_explained x;
     struct rm_error error = {""};
     double rate = 0;
     (void)state;
     explained(&x, experiment_of(text), &learner_bound);
     assert_int_equal(rm_explain_change(&x, unknown, 1, &rate, &error), -ENOTSUP);
-    assert_non_null(strstr(error.text, "learner.compute"));
+    assert_non_null(strstr(error.text, "learner.threads"));
     assert_int_equal(rm_explain_change(&x, wrong, 1, &rate, &error), -EINVAL);
     rm_explained_free(&x);
     assert_int_equal(rm_explain_rows(&x, experiment_of(text), "time_s,steps\n1,2\n", NULL, &error),
@@ -538,6 +601,8 @@ int main(void)
         cmocka_unit_test(changes_of_rollouts_are_predicted),
         cmocka_unit_test(changes_of_delayed_rollouts_are_predicted),
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
+        cmocka_unit_test(a_longer_station_is_predicted),
+        cmocka_unit_test(counters_become_evidence),
         cmocka_unit_test(load_from_outside_is_named),
         cmocka_unit_test(what_it_does_not_know_is_refused),
     };

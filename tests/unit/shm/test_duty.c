@@ -340,6 +340,23 @@ static void time_goes_to_the_current_phase(void **state)
     assert_true(sum <= all);
 }
 
+static void phases_that_are_lengthened_take_longer(void **state)
+{
+    struct fixture *f = *state;
+    const struct rm_board_worker *slot = f->duty.slot;
+
+    rm_phase_start(&f->probe.clock, f->duty.slot);
+    rm_phase_lengthen(&f->probe.clock, 1u << RM_PHASE_FORWARD, 2);
+    rm_phase_enter(&f->probe.clock, RM_PHASE_FORWARD);
+    usleep(2000);
+    rm_phase_enter(&f->probe.clock, RM_PHASE_BACKWARD);
+    const uint64_t start = rm_now_ns();
+    usleep(2000);
+    rm_phase_enter(&f->probe.clock, RM_PHASE_OTHER);
+    assert_true(slot->phase_ns[RM_PHASE_FORWARD] >= 6000000);
+    assert_true(slot->phase_ns[RM_PHASE_BACKWARD] <= rm_now_ns() - start + 1000000);
+}
+
 /* Phases leave marks until the trace's end, with what is waited for, and none at other times; of
  * more than there is room for, the newest stay. */
 static void phases_leave_marks_while_traced(void **state)
@@ -413,6 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(duties_take_turns, set_up, tear_down),
         cmocka_unit_test_setup_teardown(finished_duties_stay_done, set_up, tear_down),
         cmocka_unit_test_setup_teardown(time_goes_to_the_current_phase, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(phases_that_are_lengthened_take_longer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(phases_leave_marks_while_traced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(duties_in_turn_are_away_between_turns, set_up, tear_down),
     };

@@ -1,0 +1,180 @@
+#include "daemon/ctl/evidence.h"
+
+#include "config/json_value.h"
+#include "config/traits.h"
+#include "daemon/ctl/bottleneck.h"
+#include "shm/board.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define BYTES_OF_ADAM                                                                              \
+    28.0          /* a parameter: reads its gradient, reads and writes it and two moments */
+#define BOUND 0.5 /* share of the most from which on it is what limits */
+
+static double phase_s(const struct rm_window *w, const char *worker, enum rm_phase phase)
+{
+    char metric[64];
+    snprintf(metric, sizeof metric, "phase_%s_ns", rm_phase_name(phase));
+    return rm_window_grown_of(w, "worker", worker, metric) / 1e9;
+}
+
+/* The share of a worker's time in phases that the work takes on cores of its own. */
+static double service(const struct rm_window *w, const char *worker, double threads)
+{
+    double busy = 0;
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        busy += p == RM_PHASE_WAITING ? 0 : phase_s(w, worker, (enum rm_phase)p);
+    const double cpu = rm_window_grown_of(w, "worker", worker, "cpu_ns") / 1e9;
+    const double no_core = rm_window_grown_of(w, "worker", worker, "run_delay_ns") / 1e9;
+    return busy > 0 ? rm_service_s(busy, cpu, no_core, threads) / busy : 1;
+}
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : NAN;
+}
+
+/* A policy's column at the window's end. */
+static double at_end(const struct rm_window *w, const char *policy, const char *metric)
+{
+    return rm_window_value_of(w, w->last, "policy", policy, metric);
+}
+
+/* The passes of updates. With rollouts, forward is the valuing of a rollout, once. */
+static double passes_s(const struct rm_window *w, const char *learner,
+                       const struct rm_experiment *e)
+{
+    const bool rollout = rm_algorithm_traits(e->algorithm.name)->rollout;
+    return phase_s(w, learner, RM_PHASE_BACKWARD) +
+           (rollout ? 0 : phase_s(w, learner, RM_PHASE_FORWARD));
+}
+
+static void read_updates(struct rm_evidence *v, const struct rm_window *w,
+                         const struct rm_experiment *e)
+{
+    char policy[RM_NAME_MAX], learner[RM_NAME_MAX + 16];
+    double flops = 0, bytes = 0, passes = 0, optimizer = 0;
+    for (size_t i = 0; i < w->columns; i++) {
+        if (!rm_window_name(w, i, "policy", "update_flops", policy))
+            continue;
+        const double updates = rm_window_grown_of(w, "policy", policy, "updates");
+        const double core = at_end(w, policy, "core_flops"), copy = at_end(w, policy, "copy_bytes");
+        snprintf(learner, sizeof learner, "learner-%s", policy);
+        if (!(core > 0)) /* a frozen policy, or a device */
+            continue;
+        v->core_flops = fmax(core, isnan(v->core_flops) ? 0 : v->core_flops);
+        flops += at_end(w, policy, "update_flops") * updates;
+        const double own = service(w, learner, e->learner.threads);
+        passes += own * passes_s(w, learner, e);
+        if (!(copy > 0) || e->optimizer.name > RM_OPTIMIZER_ADAMW)
+            continue;
+        v->copy_bytes = fmax(copy, isnan(v->copy_bytes) ? 0 : v->copy_bytes);
+        bytes += BYTES_OF_ADAM * at_end(w, policy, "parameters") * updates;
+        optimizer += own * phase_s(w, learner, RM_PHASE_OPTIMIZER);
+    }
+    v->update_flops = share(flops, passes);
+    v->update_share = v->update_flops / (v->core_flops * e->learner.threads);
+    v->optimizer_bytes = share(bytes, optimizer);
+    v->memory_bound =
+        optimizer > BOUND * (optimizer + passes) && v->optimizer_bytes > BOUND * 2 * v->copy_bytes;
+}
+
+static void read_acting(struct rm_evidence *v, const struct rm_window *w)
+{
+    char actor[RM_NAME_MAX];
+    double flops = 0, seconds = 0;
+    for (size_t i = 0; i < w->columns; i++) {
+        if (!rm_window_name(w, i, "worker", "acting_flops", actor))
+            continue;
+        const double own = rm_window_grown_of(w, "worker", actor, "acting_flops");
+        flops += own;
+        seconds += own > 0 ? service(w, actor, 1) * phase_s(w, actor, RM_PHASE_INFERENCE) : 0;
+    }
+    v->acting_flops = share(flops, seconds);
+    v->acting_share = v->acting_flops / v->core_flops;
+}
+
+/* What the steps up to this row allow, in updates or rollouts. */
+static double due_at(const struct rm_window *w, size_t row, const char *policy,
+                     const struct rm_experiment *e)
+{
+    const double inserted = rm_window_value_of(w, row, "policy", policy, "inserted");
+    const double sampled = rm_window_value_of(w, row, "policy", policy, "sampled");
+    if (rm_algorithm_traits(e->algorithm.name)->rollout)
+        return (inserted - sampled / e->algorithm.epochs) /
+               ((double)e->rollout.steps * e->actor.worlds);
+    const double ratio = rm_window_value_of(w, row, "policy", policy, "samples_per_insert");
+    return ratio > 0 ? (inserted * ratio - sampled) / e->sample.batch : NAN;
+}
+
+static void read_due(struct rm_evidence *v, const struct rm_window *w,
+                     const struct rm_experiment *e)
+{
+    char policy[RM_NAME_MAX];
+    size_t i = 0;
+    double sum = 0;
+    while (i < w->columns && !rm_window_name(w, i, "policy", "inserted", policy))
+        i++;
+    if (i == w->columns)
+        return;
+    for (size_t row = w->first; row <= w->last; row++)
+        sum += due_at(w, row, policy, e);
+    v->due = sum / (double)(w->last - w->first + 1);
+    v->due_min = at_end(w, policy, "limiter_min") / e->sample.batch;
+    v->due_max = at_end(w, policy, "limiter_max") / e->sample.batch;
+}
+
+void rm_evidence_read(struct rm_evidence *v, const struct rm_window *w,
+                      const struct rm_experiment *e)
+{
+    *v = (struct rm_evidence){.core_flops = NAN, .copy_bytes = NAN, .due = NAN};
+    read_updates(v, w, e);
+    read_acting(v, w);
+    read_due(v, w, e);
+}
+
+static double giga(double number)
+{
+    return number / 1e9;
+}
+
+void rm_evidence_text(const struct rm_evidence *v, const struct rm_experiment *e, char *text,
+                      size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    if (v->core_flops > 0)
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "products: a core can do %.3g GFLOP/s; updates reach %.3g (%.0f %% "
+            "of %u core%s), acting %.3g (%.0f %%)\n",
+            giga(v->core_flops), giga(v->update_flops), 100 * v->update_share, e->learner.threads,
+            e->learner.threads > 1 ? "s" : "", giga(v->acting_flops), 100 * v->acting_share);
+    if (v->copy_bytes > 0 && used < size)
+        used += (size_t)snprintf(text + used, size - used,
+                                 "memory: a core copies %.3g GB/s, which is twice that read and "
+                                 "written; the optimizer reads and writes %.3g\n",
+                                 giga(v->copy_bytes), giga(v->optimizer_bytes));
+    if (isnan(v->due) || used >= size)
+        return;
+    if (rm_algorithm_traits(e->algorithm.name)->rollout)
+        snprintf(text + used, size - used,
+                 "queue: %.2f rollouts, with the one that is being filled\n", v->due);
+    else
+        snprintf(text + used, size - used,
+                 "queue: %.3g updates are due; the limiter keeps that between %.3g, where learners "
+                 "wait, and %.3g, where actors wait\n",
+                 v->due, v->due_min, v->due_max);
+}
+
+json_t *rm_evidence_json(const struct rm_evidence *v)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "core_flops",
+                     rm_json_finite(v->core_flops), "update_flops", rm_json_finite(v->update_flops),
+                     "update_share", rm_json_finite(v->update_share), "acting_flops",
+                     rm_json_finite(v->acting_flops), "acting_share",
+                     rm_json_finite(v->acting_share), "copy_bytes", rm_json_finite(v->copy_bytes),
+                     "optimizer_bytes", rm_json_finite(v->optimizer_bytes), "memory_bound",
+                     v->memory_bound, "due", rm_json_finite(v->due));
+}

@@ -1,0 +1,54 @@
+/* window: the part of a run that is explained: two rows of metrics.csv between which it trained
+ * with unchanged settings, and how far the counters grew between them. */
+#ifndef RM_DAEMON_CTL_WINDOW_H
+#define RM_DAEMON_CTL_WINDOW_H
+
+#include "config/experiment.h"
+#include "shm/base/error.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct rm_window {
+    char *text; /* of the names, which end with NUL */
+    const char **names;
+    size_t columns, count; /* of all rows */
+    double *values;        /* (count, columns) */
+    size_t first, last;    /* rows of the window */
+    double seconds, steps; /* of the window */
+};
+
+/* Finds the window in the text of metrics.csv: the latest training, at most a minute, after the
+ * run's beginning. `now`: a running experiment's reply to `metrics`, where the window ends; NULL:
+ * the window ends at the file's last row of training. -EAGAIN with a message: there are too few
+ * rows. Free the window in any case. */
+int rm_window_open(struct rm_window *window, const char *csv, const json_t *now,
+                   struct rm_error *error);
+void rm_window_free(struct rm_window *window);
+
+/* The text of the file: its first line and the last ones. NULL with a message. */
+char *rm_window_read(const char *path, struct rm_error *error);
+
+/* Hot keys as the run had them at the window's end, which config.json does not have. */
+void rm_window_apply_settings(const struct rm_window *window, struct rm_experiment *experiment);
+
+/* The name in column `i` if that is "KIND.NAME.METRIC"; `name` has RM_NAME_MAX bytes. Returns false
+ * for other columns. */
+bool rm_window_name(const struct rm_window *window, size_t i, const char *kind, const char *metric,
+                    char *name);
+
+/* A column's number in a row, NAN if there is none; of a policy or a worker. */
+double rm_window_value(const struct rm_window *window, size_t row, const char *column);
+double rm_window_value_of(const struct rm_window *window, size_t row, const char *kind,
+                          const char *name, const char *metric);
+
+/* How far a counter grew. NAN: it did not; for a policy or a worker 0. */
+double rm_window_grown(const struct rm_window *window, const char *column);
+double rm_window_grown_of(const struct rm_window *window, const char *kind, const char *name,
+                          const char *metric);
+
+/* Updates of all policies in the window. */
+double rm_window_updates(const struct rm_window *window);
+
+#endif

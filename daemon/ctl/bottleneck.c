@@ -149,6 +149,15 @@ double rm_load_fit(struct rm_load *load, double step_s)
     return gap_s;
 }
 
+double rm_load_station_s(const struct rm_load *load, enum rm_station station)
+{
+    double sum = phases_s(&load->acting, rm_station_phases(station, RM_ROLE_ACTOR)) +
+                 phases_s(&load->evaluating, rm_station_phases(station, RM_ROLE_EVALUATOR));
+    for (uint32_t p = 0; p < load->learners; p++)
+        sum += phases_s(&load->learner[p], rm_station_phases(station, RM_ROLE_LEARNER));
+    return sum;
+}
+
 double rm_load_busy(const struct rm_load *load)
 {
     const struct sides s = sides_of(load);

@@ -55,6 +55,9 @@ double rm_work_s(const struct rm_work *work);
 /* Seconds for an agent step. */
 double rm_load_step_s(const struct rm_load *load);
 
+/* Seconds of the station's work for an agent step, by all duties together; 0 if it has none. */
+double rm_load_station_s(const struct rm_load *load, enum rm_station station);
+
 /* Number of cores that the run keeps busy at the speed of rm_load_step_s(). */
 double rm_load_busy(const struct rm_load *load);
 

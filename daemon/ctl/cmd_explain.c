@@ -103,7 +103,8 @@ static void print_duties(const struct rm_explained *x, const struct rm_style *st
 static void print_stations(const struct rm_explained *x, const struct rm_style *style)
 {
     static const struct rm_column columns[] = {{"10 % MORE TIME FOR", true, 0},
-                                               {"MAKES THE RUN", false, 0}};
+                                               {"MAKES THE RUN", false, 0},
+                                               {"WORK FOR A STEP", false, 0}};
     struct rm_table table;
     bool printed[RM_STATION_COUNT] = {false};
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
@@ -118,6 +119,9 @@ static void print_stations(const struct rm_explained *x, const struct rm_style *
         printed[best] = true;
         rm_table_cell(&table, "%s", rm_explained_station(best));
         rm_table_cell(&table, "%.1f %% longer", 10 * x->elasticity[best]);
+        const double work_s = rm_load_station_s(&x->load, (enum rm_station)best);
+        rm_table_cell(&table, "%s%s", work_s > 0 ? rm_format_number(1e6 * work_s).s : "",
+                      work_s > 0 ? " us" : "");
     }
     putchar('\n');
     rm_table_end(&table, stdout, style);

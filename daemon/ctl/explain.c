@@ -540,10 +540,12 @@ bool rm_explain_sentence(const char *directory, char *text, size_t size)
 
 json_t *rm_explained_json(const struct rm_explained *x)
 {
-    json_t *stations = json_object(), *duties = json_array();
-    for (int s = 0; s < RM_STATION_COUNT; s++)
-        json_object_set_new(stations, rm_station_name((enum rm_station)s),
-                            json_real(x->elasticity[s]));
+    json_t *stations = json_object(), *work = json_object(), *duties = json_array();
+    for (int s = 0; s < RM_STATION_COUNT; s++) {
+        const char *name = rm_station_name((enum rm_station)s);
+        json_object_set_new(stations, name, json_real(x->elasticity[s]));
+        json_object_set_new(work, name, json_real(rm_load_station_s(&x->load, (enum rm_station)s)));
+    }
     for (uint32_t i = 0; i < x->duties; i++)
         json_array_append_new(duties, duty_json(&x->duty[i]));
     json_t *all = json_object();
@@ -566,6 +568,7 @@ json_t *rm_explained_json(const struct rm_explained *x)
     json_object_set_new(all, "steps_per_s_alone", json_real(x->alone_steps_per_s));
     json_object_set_new(all, "evidence", rm_evidence_json(&x->evidence));
     json_object_set_new(all, "elasticity", stations);
+    json_object_set_new(all, "work_s", work);
     json_object_set_new(all, "duties", duties);
     json_object_set_new(all, "moves", changes_json(x->move, x->moves, x->steps_per_s));
     json_object_set_new(all, "idles", changes_json(x->idle, x->idles, x->steps_per_s));

@@ -53,6 +53,10 @@ class Agent:
         self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
         self.plain_dtype, _ = self.observation.plain(self.obs)
         self.lines = list(self.obs)  # a row that is there is written in half the time
+        self.views = self.plain_dtype is not None and self.obs.ndim == 2
+        if self.views:
+            # These refuse arrays of another type or shape by themselves.
+            self.lines = [memoryview(line) for line in self.lines]
         self.rewards, self.marks = memoryview(self.reward), memoryview(self.flags)  # numbers in a third of it
         self.floats = [(name, column, column.reshape(-1) if column.flags.c_contiguous else None)
                        for name, column in (*self.observation.columns(self.obs), (None, self.reward))
@@ -381,7 +385,7 @@ class Single(Batch):
 
     def step(self, phase, first, end):
         agent, calls, words = self.agents[0], self.calls, self.words
-        put, array, dtype, shape = agent.put, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
+        put, views, array, dtype, shape = agent.put, agent.views, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
         put_mask = agent.put_mask if agent.mask is not None else None
         rewards, flags, figures = agent.rewards, agent.marks, agent.figures
         flags[first:end] = bytes(end - first)
@@ -393,7 +397,12 @@ class Single(Batch):
             words[W_WORLD] = w
             obs, reward, terminated, truncated, info = call(action)
             # The common case without a call: an array of the type and the shape that there should be.
-            if obs.__class__ is array and obs.dtype is dtype and obs.shape == shape:
+            if views:
+                try:
+                    line[:] = obs
+                except (TypeError, ValueError, BufferError):
+                    put(w, obs)
+            elif obs.__class__ is array and obs.dtype is dtype and obs.shape == shape:
                 line[...] = obs
             else:
                 put(w, obs)

@@ -115,9 +115,9 @@ struct rm_step {
 };
 
 /* Maximum number of steps: one for each layer of `layers` and `value_layers`, three for each layer
- * of inputs; HEAD, TAIL, TOKENS, SPREAD and JOIN for each input; and four for heads. */
+ * of inputs; HEAD, TAIL, TOKENS, SPREAD and JOIN for each input or group; and four for heads. */
 #define RM_STEPS_MAX (5 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
-/* One set of tokens for each input, and one for all inputs together. */
+/* One set of tokens for each input or group, and one for all inputs together. */
 #define RM_TOKEN_SETS_MAX (RM_INPUTS_MAX + 1)
 #define RM_TENSORS_MAX    ((3 * (RM_LAYERS_MAX + 2) + 4) * 8)
 
@@ -150,10 +150,10 @@ struct rm_net_place { /* position of the compiler: the rows that the next step r
 
 struct rm_compiler {
     struct rm_net *net;
-    struct rm_net_observation now; /* the observation that the current layers read */
-    const char *input;             /* name of that input; NULL: not the layers of an input */
-    bool codes;                    /* the current layers begin with an embedding */
-    uint32_t first_number;         /* rm_step.number of the first layer of `layers` */
+    struct rm_net_observation now;       /* the observation that the current layers read */
+    const struct rm_input_config *input; /* whose layers these are; NULL: of no input */
+    bool codes;                          /* the current layers begin with an embedding */
+    uint32_t first_number;               /* rm_step.number of the first layer of `layers` */
     struct rm_error *error;
     struct rm_net_place place;
     const struct rm_layer_config *layers; /* the list that is compiled */

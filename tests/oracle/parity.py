@@ -330,7 +330,8 @@ class Net:
             words = words.view(torch.int32).long()
         x = words if codes else x[:, o["at"] : end]
         tokens, self.valid, self.image, self.now = 0, None, None, o
-        if self.about["as_tokens"] or types(layers) & ACROSS or (codes and counts):
+        group = self.about["groups"][str(o["group"])] if o["group"] else self.about
+        if group["as_tokens"] or types(layers) & ACROSS or (codes and counts):
             if codes or len(dims) > 1 or (dims and counts):
                 tokens = 0 if layers and layers[0]["type"] == "conv2d" else dims[0]
         if tokens:
@@ -344,32 +345,42 @@ class Net:
         x, _ = self.layers(x, layers, f"inputs.{o['name']}.", o["first"])
         return x
 
-    def combine(self):
-        """Several observations as one."""
-        about, x, rows, valid = self.about, self.x, [], []
+    def inputs(self):
+        """Several observations, first in groups, as one."""
+        about, x = self.about, self.x
         if about["normalized"]:
             x = (x - self.p["normalizer.mean"]) * self.p["normalizer.scale"]
             x = x.clamp(-about["clip"], about["clip"])
-        for o in about["inputs"]:
-            if o["of_graph"]:
-                continue
-            y = self.one_of_several(o, x)
-            if not about["as_tokens"]:
-                rows.append(self.side_by_side(y))
-                continue
-            tokens = y.dim() == 3
-            rows.append(y if tokens else y[:, None])
-            valid.append(self.valid if tokens else torch.ones(len(y), 1, dtype=torch.bool))
-        self.valid, self.now = None, about
-        if not about["as_tokens"]:
-            return torch.cat(rows, 1)
-        self.valid = torch.cat(valid, 1)
-        rows = torch.cat(rows, 1)
-        rows = torch.where(self.valid[..., None], rows, torch.zeros_like(rows))
-        if "pointer" in types(about["layers"]):
+        made = {}  # by groups: what their inputs have become, with the place in the world's order
+        for order, o in enumerate(about["inputs"]):
+            if not o["of_graph"]:
+                y = self.one_of_several(o, x)
+                made.setdefault(o["group"], []).append((order, y, self.valid if y.dim() == 3 else None))
+        self.now = about
+        for number in sorted(map(int, about["groups"]), reverse=True):
+            group, members = about["groups"][str(number)], made[number]
+            y = self.combine(members, group["as_tokens"])
+            y, _ = self.layers(y, group["layers"], f"inputs.{group['name']}.", group["first"])
+            first = min(order for order, _, _ in members)
+            made.setdefault(group["group"], []).append((first, y, self.valid if y.dim() == 3 else None))
+        y = self.combine(made[0], about["as_tokens"])
+        if about["as_tokens"] and "pointer" in types(about["layers"]):
             self.valid = self.valid.clone()
             self.valid[:, 0] = True
-        return rows
+        return y
+
+    def combine(self, members, as_tokens):
+        """The inputs of a group: side by side, or as tokens with self.valid."""
+        rows, valid = [], []
+        for _, y, self.valid in sorted(members, key=lambda member: member[0]):
+            if not as_tokens:
+                rows.append(self.side_by_side(y))
+                continue
+            rows.append(y if y.dim() == 3 else y[:, None])
+            valid.append(self.valid if y.dim() == 3 else torch.ones(len(y), 1, dtype=torch.bool))
+        self.valid = torch.cat(valid, 1) if as_tokens else None
+        rows = torch.cat(rows, 1)
+        return torch.where(self.valid[..., None], rows, torch.zeros_like(rows)) if as_tokens else rows
 
     def value(self, first, trunk, before):
         about = self.about
@@ -389,7 +400,7 @@ class Net:
     def forward(self):
         about = self.about
         self.used = self.state_used = 0
-        first = self.combine() if about["inputs"] else self.observe()
+        first = self.inputs() if about["inputs"] else self.observe()
         trunk, before = self.layers(first, about["layers"], "", 0)
         x = trunk
         if about["queries"]:

@@ -141,7 +141,7 @@ bool rm_compile_reads_input(const struct rm_compiler *c)
     if (c->place.at == RM_FROM_INPUT)
         return true;
     const enum rm_step_kind kind = c->net->steps[c->place.at].kind;
-    return kind == RM_STEP_TOKENS || kind == RM_STEP_HEAD || kind == RM_STEP_TAIL;
+    return kind == RM_STEP_TOKENS || kind == RM_STEP_SLICE;
 }
 
 /* A network of values of real actions gets the action where image or tokens have become one vector

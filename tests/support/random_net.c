@@ -364,7 +364,11 @@ static void draw_inputs(struct drawing *d, struct named_net *of)
 {
     struct rm_network_config *c = &of->config;
     const uint32_t observations = within(d, 2, 4), width = chance(d, 4) ? within(d, 4, 12) : 0;
-    const uint32_t most = within(d, 0, 2); /* groups; the second may be in the first */
+    struct rm_rng copy = d->rng;
+    /* The second group may be in the first. Their number is drawn apart: without groups all other
+     * draws are the same. */
+    struct drawing apart = {.rng = rm_rng_at(4, RM_STREAM_TEST, rm_rng_below(&copy, 1 << 16), 2)};
+    const uint32_t most = within(&apart, 0, 2);
     uint32_t widths[3] = {width};
     bool codes = false;
     of->batch = 12; /* whole steps, if an input remembers */
@@ -373,7 +377,7 @@ static void draw_inputs(struct drawing *d, struct named_net *of)
         widths[g] = add_group(d, of, outer, widths[outer]);
     }
     for (uint32_t i = 0; i < observations || i < most; i++) { /* no group is empty */
-        const uint32_t group = i < most ? most - i : within(d, 0, most);
+        const uint32_t group = i < most ? most - i : most ? within(d, 0, most) : 0;
         codes |= add_observation(d, of, group, widths[group]);
     }
     d->width = width;

@@ -1,8 +1,7 @@
 /* Several observations: each goes through layers of its own (network.inputs), then the results
  * become one: numbers side by side, or tokens one after another (network.combine). A group makes
  * one result of some of them, which goes through the group's layers. An input row has the
- * observations in order. To get one observation, a step drops the numbers before it, and another
- * step those after it. */
+ * observations in order; a step cuts each out of it. */
 #include "config/schema.h"
 #include "config/traits.h"
 #include "learner/net/steps/steps.h"
@@ -15,16 +14,10 @@ _Static_assert(RM_TOKEN_PIECES_MAX == RM_INPUTS_MAX, "a piece for each input");
 
 /* --- cutting --------------------------------------------------------------------------------- */
 
-static void head(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
+static void slice(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    p->ops->split(p->b, rows->x, rm_rows_of(p, &s->out), s->out.features,
+    p->ops->split(p->b, rows->x + s->at, rm_rows_of(p, &s->out), s->out.features,
                   s->in.features - s->out.features, rows->y, NULL);
-}
-
-static void tail(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
-{
-    p->ops->split(p->b, rows->x, rm_rows_of(p, &s->out), s->in.features - s->out.features,
-                  s->out.features, NULL, rows->y);
 }
 
 /* The gradient of an observation is not needed. */
@@ -36,27 +29,16 @@ static void no_gradient(const struct rm_pass *p, const struct rm_step *s,
     (void)rows;
 }
 
-const struct rm_step_ops rm_head_step = {
-    .name = "head", .by_row = true, .forward = head, .backward = no_gradient};
-const struct rm_step_ops rm_tail_step = {
-    .name = "tail", .by_row = true, .forward = tail, .backward = no_gradient};
+const struct rm_step_ops rm_slice_step = {
+    .name = "slice", .by_row = true, .forward = slice, .backward = no_gradient};
 
-/* What is left of the input row, and where it begins in it. */
-struct rest {
-    struct rm_net_place place;
-    uint32_t at;
-};
-
-/* c->place becomes `words` numbers from `at` on, behind those of earlier calls. */
-static void cut(struct rm_compiler *c, struct rest *rest, uint32_t at, uint32_t words)
+/* c->place becomes `words` numbers of the input row, from `at` on. */
+static void cut(struct rm_compiler *c, struct rm_net_place row, uint32_t at, uint32_t words)
 {
-    const uint32_t skipped = at - rest->at, left = rest->place.form.features - skipped;
-    c->place = rest->place;
-    if (skipped)
-        rm_compile_step(c, RM_STEP_TAIL, (struct rm_row_form){.features = left, .tokens = 1});
-    *rest = (struct rest){c->place, at};
-    if (words < left)
-        rm_compile_step(c, RM_STEP_HEAD, (struct rm_row_form){.features = words, .tokens = 1});
+    c->place = row;
+    if (words < row.form.features)
+        rm_compile_step(c, RM_STEP_SLICE, (struct rm_row_form){.features = words, .tokens = 1})
+            ->at = at;
 }
 
 /* --- an input -------------------------------------------------------------------------------- */
@@ -92,7 +74,8 @@ static int add_layers(struct rm_compiler *c)
     return code;
 }
 
-static int add_input(struct rm_compiler *c, const struct rm_input_config *input, struct rest *rest)
+static int add_input(struct rm_compiler *c, const struct rm_input_config *input,
+                     struct rm_net_place row)
 {
     const struct rm_layer_config *layers = c->net->config.input_layers + input->first;
     c->input = input;
@@ -100,10 +83,10 @@ static int add_input(struct rm_compiler *c, const struct rm_input_config *input,
     const uint32_t tokens = tokens_of(c, &c->now, layers, input->layer_count);
     if (tokens) {
         const struct rm_token_set set = rm_compile_set(c, &c->now, tokens);
-        cut(c, rest, c->now.at + c->now.counts, c->now.words);
+        cut(c, row, c->now.at + c->now.counts, c->now.words);
         rm_compile_tokens(c, &set);
     } else {
-        cut(c, rest, c->now.at, c->now.counts + c->now.words);
+        cut(c, row, c->now.at, c->now.counts + c->now.words);
         c->place.form = rm_compile_form(&c->now);
     }
     return add_layers(c);
@@ -269,7 +252,7 @@ int rm_compile_inputs(struct rm_compiler *c)
     const struct rm_net_shape *shape = &c->net->shape;
     const struct rm_network_config *config = &c->net->config;
     struct made made[RM_INPUTS_MAX] = {{.order = 0}};
-    struct rest rest = {c->place, 0};
+    const struct rm_net_place row = c->place;
     uint32_t first = 0;
     int code = check_names(c);
     for (uint32_t i = 0; !code && i < shape->observations; i++) {
@@ -277,7 +260,7 @@ int rm_compile_inputs(struct rm_compiler *c)
         if (!input) /* belongs to a graph, whose layers read it */
             continue;
         c->now = shape->observation[i];
-        code = add_input(c, input, &rest);
+        code = add_input(c, input, row);
         made[input - config->inputs] = (struct made){c->place, i};
     }
     if (!code)

@@ -2,7 +2,8 @@
 
 Forward: rtol 1.3e-6, atol 1e-5 (torch.testing's for float32). Gradients: rtol 1e-4, atol 1e-6 of the
 largest of their tensor. Weights after a thousand steps of Adam: relative L2 at most 1e-4 from PyTorch in
-float64, or twice as far as PyTorch ends from itself when its start is moved by a millionth of its length.
+float64, or twice as far as PyTorch ends from itself when its start is moved by a millionth of its length or when it
+computes in float32.
 Numbers whose exact gradient is zero are left out and counted: there Adam makes steps of rounding errors."""
 
 import json
@@ -420,19 +421,19 @@ class Net:
         return x
 
 
-def train(about, arrays):
-    """The weights after the steps of Adam that dump_net made, in float64, and each one's largest gradient."""
-    net = Net(about, arrays, torch.float64)
+def train(about, arrays, dtype=torch.float64):
+    """The weights after the steps of Adam that dump_net made, and each one's largest gradient."""
+    net = Net(about, arrays, dtype)
     trained = [t for t in net.p.values() if t.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=2.5e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=about["weight_decay"])
     largest = torch.zeros(len(arrays["params"]), dtype=torch.float64)
     for _ in range(about["adam_steps"]):
         optimizer.zero_grad()
         out = net.forward()
-        ((out - arrays["wanted"].double().reshape(out.shape)) ** 2).mean().backward()
+        ((out - arrays["wanted"].to(dtype).reshape(out.shape)) ** 2).mean().backward()
         optimizer.step()
-        largest = torch.maximum(largest, torch.cat([g.abs().reshape(-1) for g in net.grads().values()]))
-    return net.flat(), largest
+        largest = torch.maximum(largest, torch.cat([g.abs().reshape(-1).double() for g in net.grads().values()]))
+    return net.flat().double(), largest
 
 
 def apart(x, y):
@@ -441,8 +442,9 @@ def apart(x, y):
 
 def sensitivity(about, arrays, trained, there):
     """How far from `trained` PyTorch ends when its start is moved by a millionth of its length, the
-    largest of three directions: a unit near a kink may then be on the other side of it."""
-    largest = 0.0
+    largest of three directions: a unit near a kink may then be on the other side of it. Or when it computes in
+    float32: rounding, too, can grow over a thousand steps."""
+    largest = apart(train(about, arrays, torch.float32)[0][there], trained[there])
     for seed in range(3):
         moved = torch.randn(arrays["params"].shape, generator=torch.Generator().manual_seed(seed))
         moved *= 1e-6 * arrays["params"].norm() / moved.norm()

@@ -196,7 +196,7 @@ struct reference_rows reference_inputs(struct reference_walk *w, struct referenc
         walk_layers(w, &made[i], &w->config->inputs[i]);
     }
     combine(w, w, 0, made, states);
-    for (size_t i = 0; w->config->combine == RM_COMBINE_TOKENS && i < states; i++)
+    for (size_t i = 0; w->valid && i < states; i++)
         if (reference_has_layer(w->config, RM_LAYER_POINTER, false))
             w->valid[i * w->tokens] = 1;
     free(made);

@@ -13,7 +13,7 @@
 #define RM_PATH_TEXT_MAX    1024
 #define RM_OPTIONS_TEXT_MAX 16384 /* bytes of world.options as JSON, NUL included */
 #define RM_LAYERS_MAX       64
-#define RM_INPUTS_MAX       32
+#define RM_INPUTS_MAX       32 /* of a network, groups included */
 #define RM_INPUT_NAME_MAX   48
 #define RM_AGENT_MAP_MAX    64
 #define RM_FROZEN_MAX       16
@@ -139,17 +139,21 @@ struct rm_layer_config {
     double rate; /* dropout: probability of zero in training; attention: the same, of its weights */
 };
 
-/* How the results of a network's inputs become the input of `layers`. */
+/* How the results of inputs become the input of the layers behind them. */
 enum rm_combine {
     RM_COMBINE_CONCAT = 0, /* their numbers side by side */
     RM_COMBINE_TOKENS,     /* their tokens one after another */
     RM_COMBINE_COUNT
 };
 
-/* The layers of one named observation. */
+/* The layers of one named observation, or of a group of inputs. A group stands before its inputs.
+ */
 struct rm_input_config {
     char name[RM_INPUT_NAME_MAX];
     uint32_t first, layer_count; /* range of input_layers */
+    uint32_t group;              /* the group that it belongs to, counted from 1; 0: none */
+    bool is_group;
+    enum rm_combine combine; /* of a group */
 };
 
 struct rm_network_config {

@@ -1,4 +1,6 @@
 /* layers: the types of network layers and their members; reads lists of layers. */
+#include "config/names.h"
+#include "config/traits.h"
 #include "config/value.h"
 #include "shm/board.h"
 
@@ -382,28 +384,111 @@ const struct rm_key_type_ops rm_layers_ops = {read_layers, write_layers, schema_
 
 /* --- network.inputs -------------------------------------------------------------------------- */
 
-static void read_input(const char *name, const json_t *value, struct rm_network_config *network,
+static void read_members(const char *path, const json_t *value, uint32_t group,
+                         struct rm_network_config *network, struct rm_findings *findings);
+
+/* The layers of an input that was added last. */
+static void read_own_layers(const char *path, const json_t *value,
+                            struct rm_network_config *network, struct rm_findings *findings)
+{
+    struct rm_input_config *input = &network->inputs[network->input_count - 1];
+    input->layer_count = read_list(path, value, RM_LAYERS_MAX - input->first,
+                                   network->input_layers + input->first, findings);
+}
+
+/* A group: its inputs, what combines them, and layers behind. */
+static void read_group(const char *path, const json_t *value, struct rm_network_config *network,
                        struct rm_findings *findings)
 {
-    char path[RM_KEY_PATH_MAX];
+    static const char *const keys[] = {"inputs", "combine", "layers", NULL};
+    const uint32_t group = network->input_count;
+    char at[RM_KEY_PATH_MAX + 72];
+    const char *name;
+    json_t *member;
+    network->inputs[group - 1].is_group = true;
+    json_object_foreach((json_t *)value, name, member)
+    {
+        size_t k = 0;
+        while (keys[k] && strcmp(keys[k], name) != 0)
+            k++;
+        snprintf(at, sizeof at, "%s.%s", path, name);
+        if (!keys[k] && !rm_key_is_comment(name)) {
+            const char *near = rm_nearest(name, keys);
+            rm_find(findings, at, true, "a group has inputs, combine and layers%s%s%s",
+                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        }
+    }
+    snprintf(at, sizeof at, "%s.layers", path);
+    if ((member = json_object_get(value, "layers")))
+        read_own_layers(at, member, network, findings);
+    snprintf(at, sizeof at, "%s.combine", path);
+    if ((member = json_object_get(value, "combine"))) {
+        const int index = rm_value_name(member, at, rm_combine_names, findings);
+        network->inputs[group - 1].combine = (enum rm_combine)(index < 0 ? 0 : index);
+    }
+    snprintf(at, sizeof at, "%s.inputs", path);
+    member = json_object_get(value, "inputs");
+    const size_t found = findings->total;
+    if (member)
+        read_members(at, member, group, network, findings);
+    if (network->input_count == group && findings->total == found)
+        rm_find(findings, member ? at : path, false, "a group needs at least one input");
+}
+
+static void read_input(const char *path, const char *name, const json_t *value, uint32_t group,
+                       struct rm_network_config *network, struct rm_findings *findings)
+{
     const uint32_t n = network->input_count;
-    uint32_t first = 0;
-    snprintf(path, sizeof path, "network.inputs.%.*s", RM_INPUT_NAME_MAX, name);
+    char is[64];
     if (!rm_name_valid(name) || strlen(name) >= RM_INPUT_NAME_MAX) {
         rm_find(findings, path, false, "is no name of an observation: " RM_NAME_RULE);
         return;
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (!strcmp(network->inputs[i].name, name)) {
+            char other[RM_KEY_PATH_MAX];
+            rm_network_input_path(network, &network->inputs[i], other, sizeof other);
+            rm_find(findings, path, true, "another input has this name: %s", other);
+            return;
+        }
     if (n == RM_INPUTS_MAX) {
-        rm_find(findings, path, false, "more than %d inputs", RM_INPUTS_MAX);
+        rm_find(findings, path, false, "more than %d inputs, groups included", RM_INPUTS_MAX);
         return;
     }
-    if (n > 0)
-        first = network->inputs[n - 1].first + network->inputs[n - 1].layer_count;
     struct rm_input_config *input = &network->inputs[network->input_count++];
     snprintf(input->name, sizeof input->name, "%s", name);
-    input->first = first;
-    input->layer_count =
-        read_list(path, value, RM_LAYERS_MAX - first, network->input_layers + first, findings);
+    input->group = group;
+    input->first = n ? network->inputs[n - 1].first + network->inputs[n - 1].layer_count : 0;
+    if (json_is_array(value))
+        read_own_layers(path, value, network, findings);
+    else if (json_is_object(value))
+        read_group(path, value, network, findings);
+    else
+        rm_find(findings, path, false, "should be a list of layers or a group of inputs, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+}
+
+/* All inputs of a group, counted from 1, or with 0 those of the network. */
+static void read_members(const char *path, const json_t *value, uint32_t group,
+                         struct rm_network_config *network, struct rm_findings *findings)
+{
+    const char *name;
+    json_t *member;
+    char is[64], at[RM_KEY_PATH_MAX];
+
+    if (!json_is_object(value)) {
+        rm_find(findings, path, false,
+                "should be an object with a list of layers for each observation, but is %s",
+                rm_value_brief(value, is, sizeof(is)));
+        return;
+    }
+    json_object_foreach((json_t *)value, name, member)
+    {
+        if (rm_key_is_comment(name))
+            continue;
+        snprintf(at, sizeof at, "%s.%.*s", path, RM_INPUT_NAME_MAX, name);
+        read_input(at, name, member, group, network, findings);
+    }
 }
 
 static void read_inputs(const struct rm_key *key, const json_t *value,
@@ -411,18 +496,8 @@ static void read_inputs(const struct rm_key *key, const json_t *value,
 {
     struct rm_network_config read = {.input_count = 0};
     const size_t found = findings->total;
-    const char *name;
-    json_t *member;
-    char is[64];
 
-    if (!json_is_object(value)) {
-        rm_find(findings, key->path, false,
-                "should be an object with a list of layers for each observation, but is %s",
-                rm_value_brief(value, is, sizeof(is)));
-        return;
-    }
-    json_object_foreach((json_t *)value, name, member) if (!rm_key_is_comment(name))
-        read_input(name, member, &read, findings);
+    read_members(key->path, value, 0, &read, findings);
     if (findings->total != found)
         return;
     experiment->network.input_count = read.input_count;
@@ -430,28 +505,47 @@ static void read_inputs(const struct rm_key *key, const json_t *value,
     memcpy(experiment->network.input_layers, read.input_layers, sizeof read.input_layers);
 }
 
+static json_t *write_members(const struct rm_network_config *network, uint32_t group)
+{
+    json_t *object = json_object();
+    for (uint32_t i = 0; i < network->input_count; i++) {
+        const struct rm_input_config *input = &network->inputs[i];
+        if (input->group != group)
+            continue;
+        json_t *own = write_list(network->input_layers + input->first, input->layer_count);
+        if (input->is_group)
+            own = json_pack("{s:o, s:s, s:o}", "inputs", write_members(network, i + 1), "combine",
+                            rm_combine_names[input->combine], "layers", own);
+        json_object_set_new(object, input->name, own);
+    }
+    return object;
+}
+
 static json_t *write_inputs(const struct rm_key *key, const struct rm_experiment *experiment)
 {
-    const struct rm_network_config *network = &experiment->network;
-    json_t *object = json_object();
     (void)key;
-    for (uint32_t i = 0; i < network->input_count; i++)
-        json_object_set_new(object, network->inputs[i].name,
-                            write_list(network->input_layers + network->inputs[i].first,
-                                       network->inputs[i].layer_count));
-    return object;
+    return write_members(&experiment->network, 0);
 }
 
 static json_t *schema_inputs(const struct rm_key *key)
 {
-    return json_pack("{s:s, s:i, s:{s:{}}, s:o}", "type", "object", "maxProperties", RM_INPUTS_MAX,
-                     "properties", "//", "additionalProperties", schema_layers(key));
+    json_t *combine = json_pack("{s:[]}", "enum");
+    for (int i = 0; i < RM_COMBINE_COUNT; i++)
+        json_array_append_new(json_object_get(combine, "enum"), json_string(rm_combine_names[i]));
+    json_t *group =
+        json_pack("{s:s, s:{s:{}, s:{}, s:{s:s, s:i}, s:o, s:o}, s:[s], s:b}", "type", "object",
+                  "properties", "//", "comment", "inputs", "$ref",
+                  "#/properties/network/properties/inputs", "minProperties", 1, "combine", combine,
+                  "layers", schema_layers(key), "required", "inputs", "additionalProperties", 0);
+    return json_pack("{s:s, s:i, s:{s:{}}, s:{s:[o, o]}}", "type", "object", "maxProperties",
+                     RM_INPUTS_MAX, "properties", "//", "additionalProperties", "anyOf",
+                     schema_layers(key), group);
 }
 
 static void allowed_inputs(const struct rm_key *key, char *text, size_t bytes)
 {
     (void)key;
-    snprintf(text, bytes, "lists of layers, see below, by the names of observations");
+    snprintf(text, bytes, "lists of layers, see below, by the names of observations; groups");
 }
 
 const struct rm_key_type_ops rm_inputs_ops = {read_inputs, write_inputs, schema_inputs,

@@ -402,7 +402,9 @@ const struct rm_key rm_keys[] = {
         "network.inputs", SAME, RM_KEY_INPUTS, network.input_count, network.input_layers, "{}",
         "For worlds with several named observations: the layers of each, by its name, for "
         "example `{\"board\": [{\"type\": \"conv2d\", \"units\": 16}], \"scalars\": []}`. Every "
-        "observation needs a list; an empty one takes its numbers as they are. All lists "
+        "observation needs a list; an empty one takes its numbers as they are. An input may also "
+        "be "
+        "a group, an object with `inputs`, `combine` and `layers` of its own. All lists "
         "together have at most 64 layers. With a separate trunk policy and value share them. "
         "Without this key `network.layers` read the numbers of all observations side by "
         "side."),

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct rm_algorithm_traits traits[] = {
@@ -47,9 +48,26 @@ const struct rm_input_config *rm_network_input(const struct rm_network_config *n
                                                const char *name)
 {
     for (uint32_t i = 0; i < network->input_count; i++)
-        if (strcmp(network->inputs[i].name, name) == 0)
+        if (!network->inputs[i].is_group && strcmp(network->inputs[i].name, name) == 0)
             return &network->inputs[i];
     return NULL;
+}
+
+enum rm_combine rm_network_combine(const struct rm_network_config *network, uint32_t group)
+{
+    return group ? network->inputs[group - 1].combine : network->combine;
+}
+
+size_t rm_network_input_path(const struct rm_network_config *network,
+                             const struct rm_input_config *input, char *text, size_t bytes)
+{
+    size_t used = 0;
+    if (input->group)
+        used = rm_network_input_path(network, &network->inputs[input->group - 1], text, bytes);
+    if (used < bytes)
+        used += (size_t)snprintf(text + used, bytes - used, "%s.inputs.%s",
+                                 input->group ? "" : "network", input->name);
+    return used;
 }
 
 bool rm_layer_needs_edges(enum rm_layer_type type)

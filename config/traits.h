@@ -6,6 +6,8 @@
 #include "actor/env.h"
 #include "config/experiment.h"
 
+#include <stddef.h>
+
 struct rm_algorithm_traits {
     bool rollout;     /* learns from rollouts, once from each, not from replay */
     bool synchronous; /* actors wait until the learner has trained on the previous rollouts
@@ -26,6 +28,14 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name);
  * name. */
 const struct rm_input_config *rm_network_input(const struct rm_network_config *network,
                                                const char *name);
+
+/* What combines the inputs of a group, counted from 1, or with 0 those that are in no group. */
+enum rm_combine rm_network_combine(const struct rm_network_config *network, uint32_t group);
+
+/* Writes "network.inputs.NAME", with the groups around it, as far as it fits. Returns the length of
+ * the whole path. */
+size_t rm_network_input_path(const struct rm_network_config *network,
+                             const struct rm_input_config *input, char *text, size_t bytes);
 
 /* rm_layer_needs_edges(): does a layer run over the edges of a graph? rm_network_is_of_graph(): is
  * an observation the edges, the own node or the version (NAME_edges, NAME_node, NAME_version) of an

@@ -113,8 +113,9 @@ class Policy:
         self.quantiles = int(metadata["quantiles"])
         self.acting_quantiles = int(metadata["acting_quantiles"])
         self.frame_stack = int(metadata["frame_stack"])
-        self.branches = self.network.get("inputs", {})  # layers of each observation, by its name
-        for layers in (*self.branches.values(), self.layers):
+        self.branches, lists = {}, [self.layers]  # layers of each observation, by its name
+        self.collect(self.network, lists)
+        for layers in lists:
             for i, layer in enumerate(layers):
                 if layer["type"] not in ACTIVATIONS and layer["type"] not in self.RUN:
                     raise ValueError("layer %d is of type %r, which this program does not run; it runs %s"
@@ -127,6 +128,15 @@ class Policy:
         self.inputs = self.frame_stack * sum(self.words(o) + o["counted"] for o in self.observations)
         if self.history:
             self.inputs = self.history["places"] * self.history["width"]
+
+    def collect(self, group, lists):
+        """Finds the layers of all observations in a group of inputs, and all lists of layers."""
+        for name, own in group.get("inputs", {}).items():
+            if isinstance(own, dict):
+                self.collect(own, lists)
+            else:
+                self.branches[name] = own
+            lists.append(own["layers"] if isinstance(own, dict) else own)
 
     @classmethod
     def load(cls, path):
@@ -373,10 +383,10 @@ class Policy:
         x = self.normalized(x)
         return Walk(x if there is None else x.reshape(len(x), shape[0], -1), tau, memory, there, image, self.observation)
 
-    def tokens(self, o, layers):
+    def tokens(self, o, layers, combine):
         """How many tokens an observation has, padding included; 0: it has none."""
         types, shape = [layer["type"] for layer in layers], self.shape(o)
-        if self.network["combine"] != "tokens" and not set(types) & set(LOOK_ACROSS) and \
+        if combine != "tokens" and not set(types) & set(LOOK_ACROSS) and \
                 not (o["counted"] and o["whole"]):
             return 0
         if not o["whole"]:
@@ -396,11 +406,19 @@ class Policy:
         ends = np.cumsum([self.frame_stack * (self.words(o) + o["counted"]) for o in self.observations])
         return dict(zip((o["name"] for o in self.observations), np.split(raw, ends[:-1], axis=1)))
 
-    def walk_input(self, o, parts, x, tau, memory):
+    def members(self, group):
+        """The inputs of a group, (name, layers or group), in the world's order; a group is where its first observation
+        is."""
+        names = [o["name"] for o in self.observations]
+        place = lambda name, own: min((place(*one) for one in own["inputs"].items()), default=0) \
+            if isinstance(own, dict) else names.index(name)
+        return sorted(group["inputs"].items(), key=lambda one: place(*one))
+
+    def walk_input(self, o, combine, parts, x, tau, memory):
         """One of several observations through its layers; `parts` are all, before they were normalised."""
         raw = parts[o["name"]]
         layers, shape = self.branches[o["name"]], self.shape(o)
-        tokens, counts = self.tokens(o, layers), self.frame_stack if o["counted"] else 0
+        tokens, counts = self.tokens(o, layers, combine), self.frame_stack if o["counted"] else 0
         there = image = None
         if tokens:
             x, n = x[:, counts:].reshape(len(x), tokens, -1), tokens // max(counts, 1)
@@ -417,20 +435,29 @@ class Policy:
         self.run(walk, layers, "inputs.%s" % o["name"])
         return walk
 
-    def combine(self, raw, tau, memory):
-        """Several observations, each through its own layers: side by side, or their tokens one after another."""
-        parts, x = self.split(raw), self.split(self.normalized(raw))
-        walks = [self.walk_input(o, parts, x[o["name"]], tau, memory) for o in self.observations
-                 if not self.is_of_graph(o["name"])]
-        if self.network["combine"] != "tokens":
+    def combine(self, group, parts, x, tau, memory):
+        """The inputs of a group, each through its own layers: side by side, or their tokens one after another. `x`: the
+        numbers of all observations, `parts`: the same before they were normalised."""
+        walks, by_name = [], {o["name"]: o for o in self.observations}
+        for name, own in self.members(group):
+            if isinstance(own, dict):
+                walks.append(self.combine(own, parts, x, tau, memory))
+                self.run(walks[-1], own["layers"], "inputs.%s" % name)
+            else:
+                walks.append(self.walk_input(by_name[name], group["combine"], parts, x[name], tau, memory))
+        if group["combine"] != "tokens":
             return Walk(np.concatenate([self.side_by_side(walk) for walk in walks], axis=1), tau, memory)
         rows = [walk.x if walk.tokens else walk.x[:, None] for walk in walks]
-        there = [walk.there if walk.tokens else np.ones((len(raw), 1), bool) for walk in walks]
+        there = [walk.there if walk.tokens else np.ones((len(walk.x), 1), bool) for walk in walks]
         rows, there = np.concatenate(rows, axis=1), np.concatenate(there, axis=1)
-        rows = rows * there[:, :, None]
-        if self.layers and self.layers[-1]["type"] == "pointer":
-            there[:, 0] = True
-        return Walk(rows, tau, memory, there)
+        return Walk(rows * there[:, :, None], tau, memory, there)
+
+    def begin_several(self, x, tau, memory):
+        """What the first layer takes, of a network with inputs of their own."""
+        walk = self.combine(self.network, self.split(x), self.split(self.normalized(x)), tau, memory)
+        if walk.tokens and self.layers and self.layers[-1]["type"] == "pointer":
+            walk.there[:, 0] = True
+        return walk
 
     @staticmethod
     def side_by_side(walk):
@@ -453,7 +480,7 @@ class Policy:
         values of actions or logits, then means and log deviations of reals. `memory` is that of a State, and goes on with
         it."""
         x, memory = np.asarray(x, dtype=np.float32), {} if memory is None else memory
-        walk = self.combine(x, tau, memory) if self.branches else self.begin(x, tau, memory)
+        walk = self.begin_several(x, tau, memory) if self.branches else self.begin(x, tau, memory)
         self.run(walk, self.layers, "layers")
         if self.layers and self.layers[-1]["type"] == "pointer":
             return walk.x

@@ -217,11 +217,24 @@ static int check_history(const struct rm_env_agent *agent, struct rm_error *erro
     return 0;
 }
 
+/* The path of the layers that read observation i of an agent. */
+static const char *embedding_list(const struct rm_network_config *network,
+                                  const struct rm_env_agent *agent, uint32_t i, char *path,
+                                  size_t bytes)
+{
+    if (!network->input_count || !agent->observations)
+        return "network.layers";
+    rm_network_input_path(network, rm_network_input(network, agent->observation[i].name), path,
+                          bytes);
+    return path;
+}
+
 static int size_policy(struct rm_policy_plan *policy, uint32_t index, const struct rm_plan *plan,
                        const struct rm_experiment *e, const struct rm_env_spec *spec,
                        struct rm_error *error)
 {
     const struct rm_env_agent *first = &spec->agent[policy->agent[0]];
+    char list[RM_KEY_PATH_MAX];
 
     for (uint32_t i = 1; i < policy->agents; i++)
         if (!alike(first, &spec->agent[policy->agent[i]]))
@@ -240,10 +253,9 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
     for (uint32_t i = 0; i < rm_features_observations(first); i++)
         if (codes >> i & 1 && rm_features_observation(first, i).dtype == RM_ENV_F32)
             return rm_fail(error, -EINVAL,
-                           "network.%s%s[0]: embedding: world \"%s\" shows agent %s real numbers; "
-                           "an embedding takes whole ones",
-                           e->network.input_count ? "inputs." : "layers",
-                           e->network.input_count ? first->observation[i].name : "", spec->name,
+                           "%s[0]: embedding: world \"%s\" shows agent %s real numbers; an "
+                           "embedding takes whole ones",
+                           embedding_list(&e->network, first, i, list, sizeof list), spec->name,
                            first->name);
     policy->features = rm_features_words(first, codes);
     policy->inputs = policy->features * e->sample.frame_stack;

@@ -320,7 +320,7 @@ struct rm_backend_ops {
     void (*normalize)(struct rm_backend *b, const float *x, const float *mean, const float *scale,
                       float bound, size_t rows, uint32_t n, float *y);
     /* z(rows, n + m) = x(rows, n) and y(rows, m) side by side; split() is the inverse, where x or y
-     * may be NULL. */
+     * may be NULL. Without y it reads n numbers of each row, so z may begin inside of a row. */
     void (*join)(struct rm_backend *b, const float *x, const float *y, size_t rows, uint32_t n,
                  uint32_t m, float *z);
     void (*split)(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,

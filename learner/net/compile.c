@@ -12,16 +12,21 @@
 
 /* --- parts of layers ------------------------------------------------------------------------- */
 
-static const char *list_name(const struct rm_compiler *c)
+static void name_list(const struct rm_compiler *c, char *name, size_t bytes)
 {
-    return c->input                                       ? "inputs."
-           : c->value && c->net->config.value_layer_count ? "value_layers"
-                                                          : "layers";
+    const bool value = c->value && c->net->config.value_layer_count;
+    size_t used = 0;
+    if (!c->input)
+        snprintf(name, bytes, "network.%s", value ? "value_layers" : "layers");
+    else
+        used = rm_network_input_path(&c->net->config, c->input, name, bytes);
+    if (c->input && c->input->is_group && used < bytes)
+        snprintf(name + used, bytes - used, ".layers");
 }
 
 int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
 {
-    char what[RM_ERROR_TEXT / 2];
+    char what[RM_ERROR_TEXT / 2], list[RM_KEY_PATH_MAX];
     va_list words;
     va_start(words, format);
     vsnprintf(what, sizeof what, format, words);
@@ -29,8 +34,8 @@ int rm_compile_refuse(struct rm_compiler *c, const char *format, ...)
     if (c->layer >= c->layer_count)
         return rm_fail(c->error, -EINVAL, "network: %s", what);
     enum rm_layer_type type = c->layers[c->layer].type;
-    return rm_fail(c->error, -EINVAL, "network.%s%s[%u]: %s: %s", list_name(c),
-                   c->input ? c->input : "", c->layer,
+    name_list(c, list, sizeof list);
+    return rm_fail(c->error, -EINVAL, "%s[%u]: %s: %s", list, c->layer,
                    (unsigned)type < RM_LAYER_TYPE_COUNT ? rm_layer_rows[type].type : "?", what);
 }
 
@@ -68,7 +73,7 @@ size_t rm_compile_tensor(struct rm_compiler *c, const char *part, uint32_t flags
     *t = (struct rm_net_tensor){.dims = dims, .flags = flags, .offset = net->param_count};
     const char *value = c->value ? "value_" : "";
     if (c->input)
-        snprintf(t->name, sizeof t->name, "inputs.%s.%u.%s", c->input, c->layer, part);
+        snprintf(t->name, sizeof t->name, "inputs.%s.%u.%s", c->input->name, c->layer, part);
     else if (c->layer < c->layer_count)
         snprintf(t->name, sizeof t->name, "%slayers.%u.%s", value, c->layer, part);
     else
@@ -136,7 +141,7 @@ bool rm_compile_reads_input(const struct rm_compiler *c)
     if (c->place.at == RM_FROM_INPUT)
         return true;
     const enum rm_step_kind kind = c->net->steps[c->place.at].kind;
-    return kind == RM_STEP_TOKENS || kind == RM_STEP_HEAD || kind == RM_STEP_TAIL;
+    return kind == RM_STEP_TOKENS || kind == RM_STEP_SLICE;
 }
 
 /* A network of values of real actions gets the action where image or tokens have become one vector

@@ -35,8 +35,7 @@
     X(DUELING, dueling) \
     X(NORMALIZE, normalize) /* of inputs, by their running moments */ \
     X(JOIN, join) /* (rows, a) and (rows, b) side by side */ \
-    X(HEAD, head) /* the first numbers of each row */ \
-    X(TAIL, tail) /* the last numbers of each row */ \
+    X(SLICE, slice) /* some numbers of each row, side by side */ \
     X(GRU, gru) \
     X(LSTM, lstm) \
     X(TOKENS, tokens) /* from this step on, padding has no rows */ \
@@ -111,13 +110,14 @@ struct rm_step {
     size_t weight, bias; /* offsets of other parameters in the arena; RM_NO_OFFSET: none */
     uint32_t state;      /* recurrent: offset in a lane's row of states, in floats */
     int32_t lowest;      /* embedding: the code of the table's first row */
+    uint32_t at;         /* slice: the first of the numbers */
     uint32_t edges_at, edges_most, own_at; /* graph layers: as in struct rm_graph */
 };
 
 /* Maximum number of steps: one for each layer of `layers` and `value_layers`, three for each layer
- * of inputs; HEAD, TAIL, TOKENS, SPREAD and JOIN for each input; and four for heads. */
-#define RM_STEPS_MAX (5 * (RM_LAYERS_MAX + 2) + 4 + 5 * RM_INPUTS_MAX)
-/* One set of tokens for each input, and one for all inputs together. */
+ * of inputs; SLICE, TOKENS, SPREAD and JOIN for each input or group; and four for heads. */
+#define RM_STEPS_MAX (5 * (RM_LAYERS_MAX + 2) + 4 + 4 * RM_INPUTS_MAX)
+/* One set of tokens for each input or group, and one for all inputs together. */
 #define RM_TOKEN_SETS_MAX (RM_INPUTS_MAX + 1)
 #define RM_TENSORS_MAX    ((3 * (RM_LAYERS_MAX + 2) + 4) * 8)
 
@@ -150,10 +150,10 @@ struct rm_net_place { /* position of the compiler: the rows that the next step r
 
 struct rm_compiler {
     struct rm_net *net;
-    struct rm_net_observation now; /* the observation that the current layers read */
-    const char *input;             /* name of that input; NULL: not the layers of an input */
-    bool codes;                    /* the current layers begin with an embedding */
-    uint32_t first_number;         /* rm_step.number of the first layer of `layers` */
+    struct rm_net_observation now;       /* the observation that the current layers read */
+    const struct rm_input_config *input; /* whose layers these are; NULL: of no input */
+    bool codes;                          /* the current layers begin with an embedding */
+    uint32_t first_number;               /* rm_step.number of the first layer of `layers` */
     struct rm_error *error;
     struct rm_net_place place;
     const struct rm_layer_config *layers; /* the list that is compiled */

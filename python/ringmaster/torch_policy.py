@@ -198,11 +198,11 @@ class TorchPolicy(nn.Module):
         x = self.normalized(x)
         return x if self.there is None else x.reshape(len(x), shape[0], -1)
 
-    def run_input(self, o, x: torch.Tensor) -> torch.Tensor:
+    def run_input(self, o, combine: str, x: torch.Tensor) -> torch.Tensor:
         """One of several observations through its layers; self.parts are all, before they were normalised."""
         policy, raw = self.policy, self.parts[o["name"]]
         layers, shape = policy.branches[o["name"]], policy.shape(o)
-        tokens, counts = policy.tokens(o, layers), policy.frame_stack if o["counted"] else 0
+        tokens, counts = policy.tokens(o, layers, combine), policy.frame_stack if o["counted"] else 0
         self.there, self.image, self.seen, self.tokens = None, None, o, tokens > 0
         if tokens:
             x, n = x[:, counts:].reshape(len(x), tokens, -1), tokens // max(counts, 1)
@@ -216,27 +216,31 @@ class TorchPolicy(nn.Module):
             self.image = [1] * (3 - len(shape)) + shape
         return self.run(x, layers, f"inputs.{o['name']}")
 
-    def combine(self, raw: torch.Tensor) -> torch.Tensor:
-        """Several observations, each through its own layers: side by side, or their tokens one after another."""
-        policy, rows, there = self.policy, [], []
-        x, as_tokens = self.normalized(raw), policy.network["combine"] == "tokens"
-        names = [o["name"] for o in policy.observations]
-        sizes = [policy.frame_stack * (policy.words(o) + o["counted"]) for o in policy.observations]
-        self.parts = dict(zip(names, raw.split(sizes, 1)))
-        for o, own in zip(policy.observations, x.split(sizes, 1)):
-            if policy.is_of_graph(o["name"]):
-                continue
-            y = self.run_input(o, own)
+    def combine(self, group, x: Dict[str, torch.Tensor]) -> torch.Tensor:
+        """The inputs of a group, each through its own layers: side by side, or their tokens one after another."""
+        policy, rows, there, as_tokens = self.policy, [], [], group["combine"] == "tokens"
+        by_name = {o["name"]: o for o in policy.observations}
+        for name, own in policy.members(group):
+            if isinstance(own, dict):
+                y = self.run(self.combine(own, x), own["layers"], f"inputs.{name}")
+            else:
+                y = self.run_input(by_name[name], group["combine"], x[name])
             if not as_tokens:
                 rows.append(self.side_by_side(y))
                 continue
             rows.append(y if self.tokens else y[:, None])
             there.append(self.there if self.tokens else torch.ones(len(y), 1, dtype=torch.bool, device=y.device))
         self.there, self.tokens, self.image = torch.cat(there, 1) if as_tokens else None, as_tokens, None
-        if not as_tokens:
-            return torch.cat(rows, 1)
-        y = torch.cat(rows, 1) * self.there[:, :, None]
-        if policy.layers and policy.layers[-1]["type"] == "pointer":
+        return torch.cat(rows, 1) * self.there[:, :, None] if as_tokens else torch.cat(rows, 1)
+
+    def begin_several(self, raw: torch.Tensor) -> torch.Tensor:
+        """What layers see first, of a network with inputs of their own."""
+        policy, x = self.policy, self.normalized(raw)
+        names = [o["name"] for o in policy.observations]
+        sizes = [policy.frame_stack * (policy.words(o) + o["counted"]) for o in policy.observations]
+        self.parts = dict(zip(names, raw.split(sizes, 1)))
+        y = self.combine(policy.network, dict(zip(names, x.split(sizes, 1))))
+        if self.tokens and policy.layers and policy.layers[-1]["type"] == "pointer":
             self.there = self.there.clone()
             self.there[:, 0] = True
         return y
@@ -264,7 +268,7 @@ class TorchPolicy(nn.Module):
         """As the class says."""
         policy, x = self.policy, x.float()
         self.memory, self.tau = {} if memory is None else memory, tau
-        x = self.run(self.combine(x) if policy.branches else self.begin(x), policy.layers, "layers")
+        x = self.run(self.begin_several(x) if policy.branches else self.begin(x), policy.layers, "layers")
         if policy.layers and policy.layers[-1]["type"] == "pointer":
             return x
         if policy.history:  # of each query: logits of actions, then of types

@@ -3,6 +3,7 @@
  * what it is, NAME.f32 holds the arrays in the order of its "arrays". A thousand steps of Adam
  * follow on the squared distance to fixed targets. */
 #include "config/schema.h"
+#include "config/traits.h"
 #include "learner/backend/attention.h"
 #include "tests/support/nets.h"
 #include "tests/support/random_net.h"
@@ -65,6 +66,13 @@ static json_t *describe_layers(const struct rm_layer_config *layers, uint32_t co
     return list;
 }
 
+static json_t *describe_input(const struct rm_network_config *c, const struct rm_input_config *own)
+{
+    return json_pack("{ss so si si}", "name", own->name, "layers",
+                     describe_layers(c->input_layers + own->first, own->layer_count), "first",
+                     (int)(2 * RM_LAYERS_MAX + own->first), "group", (int)own->group);
+}
+
 /* Several observations, in the world's order, with their layers. */
 static json_t *describe_inputs(const struct named_net *of)
 {
@@ -73,22 +81,34 @@ static json_t *describe_inputs(const struct named_net *of)
     json_t *list = json_array();
     for (uint32_t i = 0; i < of->shape.observations; i++) {
         const struct rm_net_observation *o = &of->shape.observation[i];
-        json_t *dims = json_array();
-        uint32_t k = 0;
-        while (k < c->input_count && strcmp(c->inputs[k].name, o->name) != 0)
-            k++;
-        const struct rm_input_config own = k < c->input_count ? c->inputs[k] : none;
+        const struct rm_input_config *own = rm_network_input(c, o->name);
+        json_t *dims = json_array(), *about = describe_input(c, own ? own : &none);
         for (uint32_t d = 0; d < o->dims; d++)
             json_array_append_new(dims, json_integer(o->dim[d]));
-        json_array_append_new(
-            list, json_pack("{sssisisisisosfsososb}", "name", o->name, "at", (int)o->at, "counts",
-                            (int)o->counts, "words", (int)o->words, "item", (int)o->item, "dims",
-                            dims, "low", o->low, "layers",
-                            describe_layers(c->input_layers + own.first, own.layer_count), "first",
-                            json_integer(2 * RM_LAYERS_MAX + own.first), "of_graph",
-                            k == c->input_count));
+        json_object_update_new(about, json_pack("{sssisisisisosfsb}", "name", o->name, "at",
+                                                (int)o->at, "counts", (int)o->counts, "words",
+                                                (int)o->words, "item", (int)o->item, "dims", dims,
+                                                "low", o->low, "of_graph", !own));
+        json_array_append_new(list, about);
     }
     return list;
+}
+
+/* Groups of inputs, by their number. */
+static json_t *describe_groups(const struct rm_network_config *c)
+{
+    json_t *groups = json_object();
+    char number[16];
+    for (uint32_t i = 0; i < c->input_count; i++) {
+        if (!c->inputs[i].is_group)
+            continue;
+        json_t *about = describe_input(c, &c->inputs[i]);
+        json_object_set_new(about, "as_tokens",
+                            json_boolean(c->inputs[i].combine == RM_COMBINE_TOKENS));
+        snprintf(number, sizeof number, "%u", i + 1);
+        json_object_set_new(groups, number, about);
+    }
+    return groups;
 }
 
 /* Histories are trained by AdamW, with decay of all parameters. */
@@ -132,6 +152,7 @@ static json_t *describe(const struct named_net *of, const struct rm_net *net)
                   "state", (int)rm_net_state_count(net), "layers_max", RM_LAYERS_MAX);
     if (!about || !more || json_object_update(about, more) ||
         json_object_set_new(about, "inputs", describe_inputs(of)) ||
+        json_object_set_new(about, "groups", describe_groups(c)) ||
         json_object_set_new(about, "as_tokens", json_boolean(c->combine == RM_COMBINE_TOKENS)) ||
         json_object_set_new(about, "queries", json_integer(of->shape.history.queries)) ||
         json_object_set_new(about, "weight_decay", json_real(decay_of(of))))

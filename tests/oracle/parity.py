@@ -2,7 +2,8 @@
 
 Forward: rtol 1.3e-6, atol 1e-5 (torch.testing's for float32). Gradients: rtol 1e-4, atol 1e-6 of the
 largest of their tensor. Weights after a thousand steps of Adam: relative L2 at most 1e-4 from PyTorch in
-float64, or twice as far as PyTorch ends from itself when its start is moved by a millionth of its length.
+float64, or twice as far as PyTorch ends from itself when its start is moved by a millionth of its length or when it
+computes in float32.
 Numbers whose exact gradient is zero are left out and counted: there Adam makes steps of rounding errors."""
 
 import json
@@ -330,7 +331,8 @@ class Net:
             words = words.view(torch.int32).long()
         x = words if codes else x[:, o["at"] : end]
         tokens, self.valid, self.image, self.now = 0, None, None, o
-        if self.about["as_tokens"] or types(layers) & ACROSS or (codes and counts):
+        group = self.about["groups"][str(o["group"])] if o["group"] else self.about
+        if group["as_tokens"] or types(layers) & ACROSS or (codes and counts):
             if codes or len(dims) > 1 or (dims and counts):
                 tokens = 0 if layers and layers[0]["type"] == "conv2d" else dims[0]
         if tokens:
@@ -344,32 +346,42 @@ class Net:
         x, _ = self.layers(x, layers, f"inputs.{o['name']}.", o["first"])
         return x
 
-    def combine(self):
-        """Several observations as one."""
-        about, x, rows, valid = self.about, self.x, [], []
+    def inputs(self):
+        """Several observations, first in groups, as one."""
+        about, x = self.about, self.x
         if about["normalized"]:
             x = (x - self.p["normalizer.mean"]) * self.p["normalizer.scale"]
             x = x.clamp(-about["clip"], about["clip"])
-        for o in about["inputs"]:
-            if o["of_graph"]:
-                continue
-            y = self.one_of_several(o, x)
-            if not about["as_tokens"]:
-                rows.append(self.side_by_side(y))
-                continue
-            tokens = y.dim() == 3
-            rows.append(y if tokens else y[:, None])
-            valid.append(self.valid if tokens else torch.ones(len(y), 1, dtype=torch.bool))
-        self.valid, self.now = None, about
-        if not about["as_tokens"]:
-            return torch.cat(rows, 1)
-        self.valid = torch.cat(valid, 1)
-        rows = torch.cat(rows, 1)
-        rows = torch.where(self.valid[..., None], rows, torch.zeros_like(rows))
-        if "pointer" in types(about["layers"]):
+        made = {}  # by groups: what their inputs have become, with the place in the world's order
+        for order, o in enumerate(about["inputs"]):
+            if not o["of_graph"]:
+                y = self.one_of_several(o, x)
+                made.setdefault(o["group"], []).append((order, y, self.valid if y.dim() == 3 else None))
+        self.now = about
+        for number in sorted(map(int, about["groups"]), reverse=True):
+            group, members = about["groups"][str(number)], made[number]
+            y = self.combine(members, group["as_tokens"])
+            y, _ = self.layers(y, group["layers"], f"inputs.{group['name']}.", group["first"])
+            first = min(order for order, _, _ in members)
+            made.setdefault(group["group"], []).append((first, y, self.valid if y.dim() == 3 else None))
+        y = self.combine(made[0], about["as_tokens"])
+        if about["as_tokens"] and "pointer" in types(about["layers"]):
             self.valid = self.valid.clone()
             self.valid[:, 0] = True
-        return rows
+        return y
+
+    def combine(self, members, as_tokens):
+        """The inputs of a group: side by side, or as tokens with self.valid."""
+        rows, valid = [], []
+        for _, y, self.valid in sorted(members, key=lambda member: member[0]):
+            if not as_tokens:
+                rows.append(self.side_by_side(y))
+                continue
+            rows.append(y if y.dim() == 3 else y[:, None])
+            valid.append(self.valid if y.dim() == 3 else torch.ones(len(y), 1, dtype=torch.bool))
+        self.valid = torch.cat(valid, 1) if as_tokens else None
+        rows = torch.cat(rows, 1)
+        return torch.where(self.valid[..., None], rows, torch.zeros_like(rows)) if as_tokens else rows
 
     def value(self, first, trunk, before):
         about = self.about
@@ -389,7 +401,7 @@ class Net:
     def forward(self):
         about = self.about
         self.used = self.state_used = 0
-        first = self.combine() if about["inputs"] else self.observe()
+        first = self.inputs() if about["inputs"] else self.observe()
         trunk, before = self.layers(first, about["layers"], "", 0)
         x = trunk
         if about["queries"]:
@@ -409,19 +421,19 @@ class Net:
         return x
 
 
-def train(about, arrays):
-    """The weights after the steps of Adam that dump_net made, in float64, and each one's largest gradient."""
-    net = Net(about, arrays, torch.float64)
+def train(about, arrays, dtype=torch.float64):
+    """The weights after the steps of Adam that dump_net made, and each one's largest gradient."""
+    net = Net(about, arrays, dtype)
     trained = [t for t in net.p.values() if t.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=2.5e-4, betas=(0.9, 0.999), eps=1e-8, weight_decay=about["weight_decay"])
     largest = torch.zeros(len(arrays["params"]), dtype=torch.float64)
     for _ in range(about["adam_steps"]):
         optimizer.zero_grad()
         out = net.forward()
-        ((out - arrays["wanted"].double().reshape(out.shape)) ** 2).mean().backward()
+        ((out - arrays["wanted"].to(dtype).reshape(out.shape)) ** 2).mean().backward()
         optimizer.step()
-        largest = torch.maximum(largest, torch.cat([g.abs().reshape(-1) for g in net.grads().values()]))
-    return net.flat(), largest
+        largest = torch.maximum(largest, torch.cat([g.abs().reshape(-1).double() for g in net.grads().values()]))
+    return net.flat().double(), largest
 
 
 def apart(x, y):
@@ -430,8 +442,9 @@ def apart(x, y):
 
 def sensitivity(about, arrays, trained, there):
     """How far from `trained` PyTorch ends when its start is moved by a millionth of its length, the
-    largest of three directions: a unit near a kink may then be on the other side of it."""
-    largest = 0.0
+    largest of three directions: a unit near a kink may then be on the other side of it. Or when it computes in
+    float32: rounding, too, can grow over a thousand steps."""
+    largest = apart(train(about, arrays, torch.float32)[0][there], trained[there])
     for seed in range(3):
         moved = torch.randn(arrays["params"].shape, generator=torch.Generator().manual_seed(seed))
         moved *= 1e-6 * arrays["params"].norm() / moved.norm()

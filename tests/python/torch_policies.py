@@ -15,6 +15,11 @@ PAIRING = {"world": {"name": "pairing"}, "network": {"inputs": {
     "board": [{"type": "conv2d", "units": 4, "kernel": 2}], "hand": [*HAND, {"type": "mean_pool"}], "left": []}}}
 HANDS = {"world": {"name": "pairing"}, "network": {"combine": "tokens", "normalize_observations": False, "inputs": {
     "board": [{"type": "linear", "units": 8}], "hand": HAND, "left": [{"type": "linear", "units": 8}]}}}
+GROUPS = {"world": {"name": "pairing"}, "network": {"combine": "tokens", "normalize_observations": False, "inputs": {
+    "left": [{"type": "linear", "units": 8}], "all": {
+        "inputs": {"one": {"inputs": {"hand": [*HAND, {"type": "mean_pool"}]}, "layers": LINEAR},
+                   "board": [{"type": "conv2d", "units": 4, "kernel": 2}]},
+        "layers": [{"type": "linear", "units": 8}]}}}}
 GRAPH = {"world": {"name": "platformer", "options": {"stage": "c3", "observe": ["reach", "graph"]}},
          "network": {"inputs": {"reach": [], "graph": [{"type": "one_hot", "column": 10, "codes": 5}, *LINEAR]}}}
 
@@ -41,6 +46,7 @@ CASES = [
     ("numbers side by side", "dqn", {"world": {"name": "pairing"}}, LINEAR),
     ("inputs", "dqn", PAIRING, [*LINEAR, {"type": "relu"}]),
     ("inputs as tokens", "ppo", HANDS, [{"type": "attention", "heads": 2}, {"type": "mean_pool"}, *LINEAR]),
+    ("groups of inputs", "ppo", GROUPS, [{"type": "attention", "heads": 2}, {"type": "mean_pool"}, *LINEAR]),
     ("message passing", "ppo", over_edges({"type": "message_passing", "units": 8}, {"type": "graph_pool"}), LINEAR),
     ("graph attention", "dqn", over_edges({"type": "graph_attention", "heads": 2}, {"type": "mean_pool"}), LINEAR),
     ("normalised", "ppo", {"network": {"normalize_observations": True}}, [*LINEAR, {"type": "relu"}]),

@@ -8,11 +8,9 @@
 
 static bool embeds(const struct rm_network_config *config, const char *name)
 {
-    for (uint32_t i = 0; i < config->input_count; i++)
-        if (strcmp(config->inputs[i].name, name) == 0)
-            return config->inputs[i].layer_count &&
-                   config->input_layers[config->inputs[i].first].type == RM_LAYER_EMBEDDING;
-    return false;
+    const struct rm_input_config *input = rm_network_input(config, name);
+    return input && input->layer_count &&
+           config->input_layers[input->first].type == RM_LAYER_EMBEDDING;
 }
 
 /* A code in the place of a float. */
@@ -705,6 +703,82 @@ const struct named_net test_nets[] = {
      6,
      3,
      true},
+    {"groups of inputs",
+     {.layer_count = 3,
+      .layers = {NOISY(12), TANH, DROPOUT(0.2)},
+      .noise = RM_NOISE_INDEPENDENT,
+      .sigma0 = 0.3,
+      .trunk = RM_TRUNK_SEPARATE,
+      .input_count = 7,
+      .inputs = {{.name = "all", .layer_count = 2, .is_group = true},
+                 {.name = "cards",
+                  .first = 2,
+                  .layer_count = 6,
+                  .group = 1,
+                  .is_group = true,
+                  .combine = RM_COMBINE_TOKENS},
+                 {.name = "hand", .first = 8, .layer_count = 1, .group = 2},
+                 {.name = "deck", .first = 9, .layer_count = 3, .group = 2},
+                 {.name = "me", .first = 12, .layer_count = 1, .group = 2},
+                 {.name = "speed", .first = 13, .layer_count = 2, .group = 1},
+                 {.name = "left"}},
+      .input_layers = {NOISY(7), PLAIN(SILU), /* all */
+                       POSITION(0), ATTENTION(2, 0, false), RESIDUAL(1), LAYER_NORM, MEAN_POOL,
+                       DROPOUT(0.2),               /* cards */
+                       EMBEDDING(6, 0),            /* hand */
+                       LINEAR(5), RELU, LINEAR(6), /* deck */
+                       LINEAR(6),                  /* me */
+                       LINEAR(4), TANH}},          /* speed */
+     {.inputs = 3 + 6 + 2 + 12 + 4,
+      .actions = 3,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .observations = 5,
+      .observation = {{.name = "me", .words = 3, .dims = 1, .dim = {3}},
+                      {.name = "hand",
+                       .at = 3,
+                       .counts = 1,
+                       .words = 5,
+                       .item = 1,
+                       .dims = 1,
+                       .dim = {5},
+                       .low = 1,
+                       .high = 9},
+                      {.name = "left", .at = 9, .words = 2, .dims = 1, .dim = {2}},
+                      {.name = "deck", .at = 11, .words = 12, .dims = 2, .dim = {4, 3}},
+                      {.name = "speed", .at = 23, .words = 4, .dims = 1, .dim = {4}}}},
+     8,
+     0,
+     true},
+    {"tokens of a group among tokens",
+     {.layer_count = 3,
+      .layers = {LINEAR(9), RELU, POINTER(5)},
+      .trunk = RM_TRUNK_SHARED,
+      .input_count = 4,
+      .inputs =
+          {{.name = "moves", .layer_count = 2, .is_group = true, .combine = RM_COMBINE_TOKENS},
+           {.name = "state", .first = 2, .layer_count = 1},
+           {.name = "cards", .first = 3, .layer_count = 1, .group = 1},
+           {.name = "pass", .first = 4, .layer_count = 1, .group = 1}},
+      .input_layers = {ATTENTION(2, 0, false), LINEAR(6), LINEAR(6), LINEAR(8), LINEAR(8)},
+      .combine = RM_COMBINE_TOKENS},
+     {.inputs = 4 + 1 + 15 + 2,
+      .actions = 4,
+      .outputs_per_action = 1,
+      .head = RM_HEAD_ACTOR_CRITIC,
+      .observations = 3,
+      .observation = {{.name = "state", .words = 4, .dims = 1, .dim = {4}},
+                      {.name = "cards",
+                       .at = 4,
+                       .counts = 1,
+                       .words = 15,
+                       .item = 5,
+                       .dims = 2,
+                       .dim = {3, 5}},
+                      {.name = "pass", .at = 20, .words = 2, .dims = 1, .dim = {2}}}},
+     7,
+     0,
+     false},
     {"message passing and the own node",
      {.layer_count = 2,
       .layers = {LINEAR(12), TANH},

@@ -273,16 +273,31 @@ static void draw_quantiles(struct drawing *d, struct named_net *of)
     add_blocks(d, within(d, 0, 2), of->noise);
 }
 
+/* An input behind those that are there. */
+static struct rm_input_config *add_input(struct rm_network_config *c, uint32_t group)
+{
+    struct rm_input_config *input = &c->inputs[c->input_count++];
+    input->group = group;
+    if (c->input_count > 1)
+        input->first = input[-1].first + input[-1].layer_count;
+    return input;
+}
+
+static struct drawing draw_layers(const struct drawing *d, struct rm_network_config *c,
+                                  struct rm_input_config *input)
+{
+    return (struct drawing){
+        .rng = d->rng, .layers = &c->input_layers[input->first], .count = &input->layer_count};
+}
+
 /* One observation of several, behind the others, and layers that make numbers of it, or tokens of
  * `width` numbers. Returns whether it is codes. */
-static bool add_observation(struct drawing *d, struct named_net *of, uint32_t width)
+static bool add_observation(struct drawing *d, struct named_net *of, uint32_t group, uint32_t width)
 {
-    struct rm_network_config *c = &of->config;
     struct rm_net_shape *row = &of->shape, own_row = {.inputs = 0};
     struct rm_net_observation *o = &row->observation[row->observations];
-    struct rm_input_config *input = &c->inputs[c->input_count++];
-    struct drawing own = {
-        .rng = d->rng, .layers = &c->input_layers[input->first], .count = &input->layer_count};
+    struct rm_input_config *input = add_input(&of->config, group);
+    struct drawing own = draw_layers(d, &of->config, input);
     const uint32_t kind = within(&own, width ? 1 : 0, 3);
 
     snprintf(o->name, sizeof o->name, "o%u", row->observations++);
@@ -320,16 +335,50 @@ static bool add_observation(struct drawing *d, struct named_net *of, uint32_t wi
     return kind == 2;
 }
 
+/* A group, whose layers make numbers of its inputs, or tokens of `width` numbers. Returns the width
+ * of its inputs if they are tokens, else 0. */
+static uint32_t add_group(struct drawing *d, struct named_net *of, uint32_t group, uint32_t width)
+{
+    struct rm_network_config *c = &of->config;
+    struct rm_input_config *input = add_input(c, group);
+    struct drawing own = draw_layers(d, c, input);
+    const uint32_t each = chance(&own, 6) ? within(&own, 4, 12) : 0;
+    snprintf(input->name, sizeof input->name, "g%u", c->input_count);
+    input->is_group = true;
+    own.width = each;
+    if (each) {
+        input->combine = RM_COMBINE_TOKENS;
+        add_attention(&own);
+        if (chance(&own, 6))
+            add(&own, RM_LAYER_MEAN_POOL);
+    }
+    if (width || chance(&own, 5))
+        add_linear(&own, width ? width : within(&own, 3, 12), false);
+    if (chance(&own, 5))
+        add_activation(&own);
+    d->rng = own.rng;
+    return each;
+}
+
 static void draw_inputs(struct drawing *d, struct named_net *of)
 {
     struct rm_network_config *c = &of->config;
     const uint32_t observations = within(d, 2, 4), width = chance(d, 4) ? within(d, 4, 12) : 0;
+    struct rm_rng copy = d->rng;
+    /* The second group may be in the first. Their number is drawn apart: without groups all other
+     * draws are the same. */
+    struct drawing apart = {.rng = rm_rng_at(4, RM_STREAM_TEST, rm_rng_below(&copy, 1 << 16), 2)};
+    const uint32_t most = within(&apart, 0, 2);
+    uint32_t widths[3] = {width};
     bool codes = false;
     of->batch = 12; /* whole steps, if an input remembers */
-    for (uint32_t i = 0, first = 0; i < observations; i++) {
-        c->inputs[i].first = first;
-        codes |= add_observation(d, of, width);
-        first += c->inputs[i].layer_count;
+    for (uint32_t g = 1; g <= most; g++) {
+        const uint32_t outer = g == 2 ? within(d, 0, 1) : 0;
+        widths[g] = add_group(d, of, outer, widths[outer]);
+    }
+    for (uint32_t i = 0; i < observations || i < most; i++) { /* no group is empty */
+        const uint32_t group = i < most ? most - i : most ? within(d, 0, most) : 0;
+        codes |= add_observation(d, of, group, widths[group]);
     }
     d->width = width;
     if (width) {

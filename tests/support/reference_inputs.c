@@ -1,4 +1,5 @@
-/* Several observations in reference_net: each through its own layers, then combined. */
+/* Several observations in reference_net: each through its own layers, then combined, first in
+ * groups and then all. */
 #include "config/traits.h"
 #include "tests/support/reference_tokens.h"
 
@@ -6,12 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct rm_input_config *input_of(const struct rm_network_config *c, const char *name)
+/* The index of an input's observation, of a group that of its first. */
+static uint32_t order_of(const struct reference_walk *w, uint32_t input)
 {
-    uint32_t i = 0;
-    while (strcmp(c->inputs[i].name, name) != 0)
-        i++;
-    return &c->inputs[i];
+    const struct rm_input_config *inputs = w->config->inputs;
+    uint32_t order = 0;
+    if (!inputs[input].is_group) {
+        while (strcmp(w->shape->observation[order].name, inputs[input].name) != 0)
+            order++;
+        return order;
+    }
+    order = UINT32_MAX;
+    for (uint32_t i = 0; i < w->config->input_count; i++)
+        if (inputs[i].group == input + 1 && order_of(w, i) < order)
+            order = order_of(w, i);
+    return order;
 }
 
 /* Tokens of an observation, 0: none. */
@@ -49,27 +59,49 @@ static uint8_t *find(const struct reference_walk *w, const struct rm_net_observa
     return valid;
 }
 
-/* One observation through its layers. */
-static void walk_input(struct reference_walk *w, const struct reference_rows *x,
-                       const struct rm_net_observation *o, struct reference_walk *s,
-                       struct rm_network_config *config, struct rm_net_shape *shape)
+static struct rm_network_config config; /* as if the layers of an input were the network */
+static struct rm_net_shape shape;       /* of its observation */
+
+static void walk_layers(struct reference_walk *w, struct reference_walk *s,
+                        const struct rm_input_config *input)
 {
-    const struct rm_input_config *input = input_of(w->config, o->name);
     char list[80];
-    *config = *w->config;
-    config->layer_count = input->layer_count;
-    memcpy(config->layers, config->input_layers + input->first,
-           input->layer_count * sizeof *config->layers);
-    config->value_layer_count = 0;
-    *shape = (struct rm_net_shape){.dims = o->dims, .low = o->low, .high = o->high};
-    memcpy(shape->dim, o->dim, sizeof shape->dim);
+    s->noise_used = w->noise_used;
+    s->state_used = w->state_used;
+    s->first_number = 2 * RM_LAYERS_MAX + input->first;
+    snprintf(list, sizeof list, "inputs.%s", input->name);
+    reference_layers(s, config.layers, config.layer_count, list);
+    w->noise_used = s->noise_used;
+    w->state_used = s->state_used;
+    free(s->embedded.v);
+}
+
+static void use_layers(const struct reference_walk *w, struct reference_walk *s,
+                       const struct rm_input_config *input)
+{
+    config = *w->config;
+    config.layer_count = input->layer_count;
+    memcpy(config.layers, config.input_layers + input->first,
+           input->layer_count * sizeof *config.layers);
+    config.value_layer_count = 0;
+    config.combine = rm_network_combine(w->config, input->group);
+    shape = (struct rm_net_shape){.dims = 0};
     *s = *w;
     s->whole = w->shape;
-    s->observed = o->name;
-    s->config = config;
-    s->shape = shape;
+    s->config = &config;
+    s->shape = &shape;
     s->embedded = (struct reference_rows){0};
-    s->first_number = 2 * RM_LAYERS_MAX + input->first;
+}
+
+/* One observation through its layers. */
+static void walk_input(struct reference_walk *w, const struct reference_rows *x,
+                       const struct rm_net_observation *o, struct reference_walk *s)
+{
+    const struct rm_input_config *input = rm_network_input(w->config, o->name);
+    use_layers(w, s, input);
+    shape = (struct rm_net_shape){.dims = o->dims, .low = o->low, .high = o->high};
+    memcpy(shape.dim, o->dim, sizeof shape.dim);
+    s->observed = o->name;
     s->tokens = tokens_of(s, o);
     const size_t skipped = s->tokens ? o->counts : 0, n = o->counts - skipped + o->words;
     s->rows =
@@ -81,11 +113,7 @@ static void walk_input(struct reference_walk *w, const struct reference_rows *x,
     if (s->tokens)
         s->rows =
             (struct reference_rows){s->rows.v, x->count * s->tokens, n / s->tokens, s->tokens, {0}};
-    snprintf(list, sizeof list, "inputs.%s", o->name);
-    reference_layers(s, config->layers, config->layer_count, list);
-    w->noise_used = s->noise_used;
-    w->state_used = s->state_used;
-    free(s->embedded.v);
+    walk_layers(w, s, input);
 }
 
 /* An input's tokens, or its numbers as one, behind those of others. */
@@ -132,25 +160,46 @@ static void add_numbers(struct reference_walk *w, struct reference_walk *s, size
     reference_replace(w, y);
 }
 
+/* The inputs of a group, counted from 1, or with 0 those in none, become the rows of `to`. */
+static void combine(const struct reference_walk *w, struct reference_walk *to, uint32_t group,
+                    struct reference_walk *made, size_t states)
+{
+    const bool tokens = rm_network_combine(w->config, group) == RM_COMBINE_TOKENS;
+    to->rows = (struct reference_rows){.v = NULL};
+    to->valid = NULL;
+    to->tokens = 0;
+    for (uint32_t o = 0; o < w->shape->observations; o++)
+        for (uint32_t i = 0; i < w->config->input_count; i++) {
+            if (w->config->inputs[i].group != group || order_of(w, i) != o)
+                continue;
+            (tokens ? add_tokens : add_numbers)(to, &made[i], states);
+            free(made[i].rows.v);
+            free(made[i].valid);
+        }
+}
+
 struct reference_rows reference_inputs(struct reference_walk *w, struct reference_rows x)
 {
-    static struct rm_network_config config;
-    static struct rm_net_shape shape;
-    const bool tokens = w->config->combine == RM_COMBINE_TOKENS;
+    struct reference_walk *made = calloc(RM_INPUTS_MAX, sizeof *made);
     const size_t states = x.count;
-    w->rows = (struct reference_rows){.v = NULL};
     for (uint32_t o = 0; o < w->shape->observations; o++) {
-        struct reference_walk s;
-        if (rm_network_is_of_graph(w->config, w->shape->observation[o].name))
-            continue;
-        walk_input(w, &x, &w->shape->observation[o], &s, &config, &shape);
-        (tokens ? add_tokens : add_numbers)(w, &s, states);
-        free(s.rows.v);
-        free(s.valid);
+        const char *name = w->shape->observation[o].name;
+        const struct rm_input_config *input = rm_network_input(w->config, name);
+        if (!rm_network_is_of_graph(w->config, name))
+            walk_input(w, &x, &w->shape->observation[o], &made[input - w->config->inputs]);
     }
-    for (size_t i = 0; tokens && i < states; i++)
+    for (uint32_t i = w->config->input_count; i-- > 0;) {
+        if (!w->config->inputs[i].is_group)
+            continue;
+        use_layers(w, &made[i], &w->config->inputs[i]);
+        combine(w, &made[i], i + 1, made, states);
+        walk_layers(w, &made[i], &w->config->inputs[i]);
+    }
+    combine(w, w, 0, made, states);
+    for (size_t i = 0; w->valid && i < states; i++)
         if (reference_has_layer(w->config, RM_LAYER_POINTER, false))
             w->valid[i * w->tokens] = 1;
+    free(made);
     free(x.v);
     w->combined = reference_copy(&w->rows);
     return w->rows;

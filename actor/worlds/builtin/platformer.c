@@ -9,8 +9,28 @@
 
 enum { GAME_STATE = 64, REACH = 8, DOOR_VALUES = 8 };
 enum { FAST = 100 }; /* pixels a frame; no ninja gets there */
-enum { SEE_GAME_STATE = 1, SEE_REACH = 2, SEE_DOORS = 4, SEE_GRAPH = 8 };
-enum { OBSERVATIONS = 7, GRAPH = 3, GRAPH_EDGES, GRAPH_NODE, GRAPH_VERSION };
+
+/* Observations, in the world's order. */
+enum {
+    STATE,
+    PHYSICS,
+    OBJECTIVES,
+    MINES,
+    PROGRESS,
+    SEQUENCE,
+    DEATH,
+    REACHED,
+    DOORS,
+    GRAPH,
+    GRAPH_EDGES,
+    GRAPH_NODE,
+    GRAPH_VERSION,
+    OBSERVATIONS
+};
+
+/* Numbers of each part of the game state, one after another. */
+static const uint32_t part_values[DEATH + 1] = {
+    [PHYSICS] = 29, [OBJECTIVES] = 15, [MINES] = 8, [PROGRESS] = 3, [SEQUENCE] = 3, [DEATH] = 6};
 
 _Static_assert(sizeof(struct rm_platformer_world) % 8 == 0, "worlds of a batch lie side by side");
 
@@ -29,7 +49,9 @@ struct rm_env {
 
 static const char *const stages[] = {"c0", "c1", "c2", "c3", "m0", "m1", NULL};
 static const char *const splits[] = {"train", "valid", "test", NULL};
-static const char *const observation_names[] = {"game_state", "reach", "doors", "graph", NULL};
+static const char *const observation_names[] = {"game_state", "physics",  "objectives", "mines",
+                                                "progress",   "sequence", "death",      "reach",
+                                                "doors",      "graph",    NULL};
 
 static const struct rm_env_option_doc options[] = {
     {.key = "stage",
@@ -47,9 +69,10 @@ static const struct rm_env_option_doc options[] = {
     RM_OPTION_WHOLE("levels", 0, 0, 1e9, "how many levels there are; 0: a new one each episode"),
     RM_OPTION_WHOLE("first_level", 0, 0, 1e15, "number of the first of them"),
     {.key = "observe",
-     .doc = "what the agent sees; by default game_state and reach",
+     .doc = "what the agent sees; by default game_state and reach. physics, objectives, mines, "
+            "progress, sequence and death are the parts of game_state",
      .type = RM_ENV_WORD,
-     .most = 4,
+     .most = GRAPH + 1,
      .words = observation_names},
     RM_OPTION_WHOLE("graph_nodes", 0, 0, RM_PLATFORMER_NODES_INSIDE,
                     "nodes that there is room for in graph; 0: as many as the levels can have"),
@@ -529,22 +552,39 @@ static void write_graph(void *obs, const struct rm_env *env,
            sizeof graph->version);
 }
 
+static bool is_seen(const struct rm_env *env, uint32_t observation)
+{
+    return env->sees >> observation & 1;
+}
+
+/* Whole, or those of its parts that are seen. */
+static void write_game_state(void *obs, const struct rm_env *env,
+                             const struct rm_platformer_world *world,
+                             const struct rm_platformer_place *place)
+{
+    float f[GAME_STATE];
+    write_ninja(f, env, &world->state.ninja);
+    write_goals(f, world, place);
+    write_mines(f, world, place);
+    write_threats(f, env, world, place);
+    if (is_seen(env, STATE))
+        memcpy(obs, f, sizeof f);
+    for (uint32_t i = PHYSICS, at = 0; i <= DEATH; at += part_values[i++])
+        if (is_seen(env, i))
+            memcpy(rm_env_at(obs, (ptrdiff_t)env->at[i], 1), f + at, part_values[i] * sizeof *f);
+}
+
 static void observe(const struct rm_env *env, const void *of, void *obs)
 {
     const struct rm_platformer_world *world = of;
     const struct rm_platformer_place *place = rm_platformer_place_of(env, world);
-    if (env->sees & SEE_GAME_STATE) {
-        float *f = obs;
-        write_ninja(f, env, &world->state.ninja);
-        write_goals(f, world, place);
-        write_mines(f, world, place);
-        write_threats(f, env, world, place);
-    }
-    if (env->sees & SEE_REACH)
-        write_reach(rm_env_at(obs, (ptrdiff_t)env->at[1], 1), env, world, place);
-    if (env->sees & SEE_DOORS)
-        write_doors(rm_env_at(obs, (ptrdiff_t)env->at[2], 1), world, place);
-    if (env->sees & SEE_GRAPH)
+    if (env->sees & ((1u << (DEATH + 1)) - 1))
+        write_game_state(obs, env, world, place);
+    if (is_seen(env, REACHED))
+        write_reach(rm_env_at(obs, (ptrdiff_t)env->at[REACHED], 1), env, world, place);
+    if (is_seen(env, DOORS))
+        write_doors(rm_env_at(obs, (ptrdiff_t)env->at[DOORS], 1), world, place);
+    if (is_seen(env, GRAPH))
         write_graph(obs, env, world, place->graph);
 }
 
@@ -734,9 +774,9 @@ static int make_places(struct rm_env *env)
     env->place = calloc(worlds, sizeof *env->place);
     for (uint32_t w = 0; env->place && w < worlds; w++) {
         env->place[w].paths = calloc(1, rm_platformer_paths_bytes(doors));
-        if (env->sees & SEE_GRAPH)
+        if (env->sees >> GRAPH & 1)
             env->place[w].graph = calloc(1, sizeof *env->place[w].graph);
-        if (!env->place[w].paths || (env->sees & SEE_GRAPH && !env->place[w].graph))
+        if (!env->place[w].paths || (env->sees >> GRAPH & 1 && !env->place[w].graph))
             return -ENOMEM;
         env->place[w].paths->compat = env->compat;
     }
@@ -770,70 +810,80 @@ static uint32_t most_nodes(const struct rm_env *env)
     return 4 * (tiles ? tiles : 1);
 }
 
-/* What the agent sees, in the order of the table whatever the option's. */
+/* What the agent sees, in the world's order whatever the option's. */
 static void describe_observations(struct rm_env *env, const struct rm_env_config *config)
 {
-    static const struct rm_env_observation all[] = {
-        {.name = "game_state",
-         .dtype = RM_ENV_F32,
-         .dims = 1,
-         .shape = {GAME_STATE},
-         .low = -1,
-         .high = 1},
-        {.name = "reach", .dtype = RM_ENV_F32, .dims = 1, .shape = {REACH}, .high = 1},
-        {.name = "doors",
-         .dtype = RM_ENV_F32,
-         .dims = 2,
-         .shape = {RM_PLATFORMER_DOORS, DOOR_VALUES},
-         .low = -1,
-         .high = 1,
-         .counted = 1},
-        {.name = "graph",
-         .dtype = RM_ENV_F32,
-         .dims = 2,
-         .shape = {0, RM_PLATFORMER_NODE_VALUES},
-         .high = 33,
-         .counted = 1},
-        {.name = "graph_edges",
-         .dtype = RM_ENV_I16,
-         .dims = 1,
-         .shape = {0},
-         .high = RM_PLATFORMER_EDGES_PER_NODE * RM_PLATFORMER_NODES_INSIDE,
-         .counted = 1},
-        {.name = "graph_node",
-         .dtype = RM_ENV_I32,
-         .dims = 1,
-         .shape = {1},
-         .low = -1,
-         .high = RM_PLATFORMER_NODES_INSIDE},
-        {.name = "graph_version", .dtype = RM_ENV_I32, .dims = 1, .shape = {1}, .high = INT32_MAX},
+    static const struct rm_env_observation all[OBSERVATIONS] = {
+        [STATE] = {.name = "game_state",
+                   .dtype = RM_ENV_F32,
+                   .dims = 1,
+                   .shape = {GAME_STATE},
+                   .low = -1,
+                   .high = 1},
+        [REACHED] = {.name = "reach", .dtype = RM_ENV_F32, .dims = 1, .shape = {REACH}, .high = 1},
+        [DOORS] = {.name = "doors",
+                   .dtype = RM_ENV_F32,
+                   .dims = 2,
+                   .shape = {RM_PLATFORMER_DOORS, DOOR_VALUES},
+                   .low = -1,
+                   .high = 1,
+                   .counted = 1},
+        [GRAPH] = {.name = "graph",
+                   .dtype = RM_ENV_F32,
+                   .dims = 2,
+                   .shape = {0, RM_PLATFORMER_NODE_VALUES},
+                   .high = 33,
+                   .counted = 1},
+        [GRAPH_EDGES] = {.name = "graph_edges",
+                         .dtype = RM_ENV_I16,
+                         .dims = 1,
+                         .shape = {0},
+                         .high = RM_PLATFORMER_EDGES_PER_NODE * RM_PLATFORMER_NODES_INSIDE,
+                         .counted = 1},
+        [GRAPH_NODE] = {.name = "graph_node",
+                        .dtype = RM_ENV_I32,
+                        .dims = 1,
+                        .shape = {1},
+                        .low = -1,
+                        .high = RM_PLATFORMER_NODES_INSIDE},
+        [GRAPH_VERSION] = {.name = "graph_version",
+                           .dtype = RM_ENV_I32,
+                           .dims = 1,
+                           .shape = {1},
+                           .high = INT32_MAX},
     };
     const uint32_t nodes = env->graph_nodes;
     const uint32_t numbers = nodes + 1 + RM_PLATFORMER_EDGES_PER_NODE * nodes;
-    const size_t bytes[OBSERVATIONS] = {sizeof(float) * GAME_STATE,
-                                        sizeof(float) * REACH,
-                                        sizeof(float) * (1 + DOOR_VALUES * RM_PLATFORMER_DOORS),
-                                        sizeof(float) * (1 + RM_PLATFORMER_NODE_VALUES * nodes),
-                                        sizeof(uint32_t) + (numbers + 1) / 2 * 2 * sizeof(int16_t),
-                                        sizeof(int32_t),
-                                        sizeof(int32_t)};
+    const size_t bytes[OBSERVATIONS] = {
+        [STATE] = sizeof(float) * GAME_STATE,
+        [REACHED] = sizeof(float) * REACH,
+        [DOORS] = sizeof(float) * (1 + DOOR_VALUES * RM_PLATFORMER_DOORS),
+        [GRAPH] = sizeof(float) * (1 + RM_PLATFORMER_NODE_VALUES * nodes),
+        [GRAPH_EDGES] = sizeof(uint32_t) + (numbers + 1) / 2 * 2 * sizeof(int16_t),
+        [GRAPH_NODE] = sizeof(int32_t),
+        [GRAPH_VERSION] = sizeof(int32_t)};
     const struct rm_env_option *option = rm_env_find_option(config, "observe");
     struct rm_single *single = &env->single;
     size_t at = 0;
     for (uint32_t i = 0; option && i < option->count; i++)
         env->sees |= 1u << place_in(observation_names, option->texts[i]);
     if (env->sees == 0)
-        env->sees = SEE_GAME_STATE | SEE_REACH;
+        env->sees = 1u << STATE | 1u << REACHED;
     single->agent.observation = env->observation;
     for (uint32_t i = 0; i < OBSERVATIONS; i++) {
         struct rm_env_observation *of = &env->observation[single->agent.observations];
-        if (!(env->sees >> (i < GRAPH ? i : GRAPH) & 1))
+        if (!is_seen(env, i < GRAPH ? i : GRAPH))
             continue;
-        *of = all[i];
+        const bool is_part = i >= PHYSICS && i <= DEATH;
+        *of = all[is_part ? STATE : i];
+        if (is_part) {
+            of->name = observation_names[i];
+            of->shape[0] = part_values[i];
+        }
         of->shape[0] = i == GRAPH ? nodes : i == GRAPH_EDGES ? numbers : of->shape[0];
         single->agent.observations++;
         env->at[i] = at;
-        at += bytes[i];
+        at += is_part ? sizeof(float) * part_values[i] : bytes[i];
     }
 }
 

@@ -176,7 +176,7 @@ void rm_cuda_join(struct rm_backend *b, const float *x, const float *y, size_t r
 void rm_cuda_split(struct rm_backend *b, const float *z, size_t rows, uint32_t n, uint32_t m,
                    float *x, float *y)
 {
-    rm_map(rm_cuda_of(b), "split", splitting{z, n, m, x, y}, rows, n + m);
+    rm_map(rm_cuda_of(b), "split", splitting{z, n, m, x, y}, rows, y ? n + m : n);
 }
 
 void rm_cuda_restart(struct rm_backend *b, const float *x, size_t x_stride, const uint8_t *restart,

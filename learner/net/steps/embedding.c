@@ -30,9 +30,9 @@ int rm_compile_embedding(struct rm_compiler *c, const struct rm_layer_config *la
     if (net->config.normalize_observations)
         return rm_compile_refuse(c, "takes whole numbers as they are; "
                                     "network.normalize_observations must be off");
-    if (!c->input && net->shape.observations)
+    if (c->input ? c->input->is_group : net->shape.observations > 0)
         return rm_compile_refuse(c, "reads the numbers of one observation, but the world has "
-                                    "several; put it first in a list of network.inputs");
+                                    "several; put it first in the list of an observation");
     if (c->layer > 0 || !rm_compile_reads_input(c))
         return rm_compile_refuse(c, "must be the first layer: it takes the observation's numbers");
     if (c->value && !c->codes)

@@ -12,7 +12,7 @@
 static const struct rm_net_observation *part_of(const struct rm_compiler *c, const char *suffix)
 {
     char name[RM_INPUT_NAME_MAX + 16];
-    snprintf(name, sizeof name, "%s%s", c->input, suffix);
+    snprintf(name, sizeof name, "%s%s", c->input->name, suffix);
     for (uint32_t i = 0; i < c->net->shape.observations; i++)
         if (!strcmp(c->net->shape.observation[i].name, name))
             return &c->net->shape.observation[i];
@@ -22,19 +22,19 @@ static const struct rm_net_observation *part_of(const struct rm_compiler *c, con
 /* Whether the layer stands behind the nodes of a graph, which has edges. */
 static int check(struct rm_compiler *c)
 {
-    if (!c->input)
+    if (!c->input || c->input->is_group)
         return rm_compile_refuse(c, "belongs in a list of network.inputs, that of a graph's nodes");
     const struct rm_net_observation *edges = part_of(c, "_edges");
     if (!edges)
         return rm_compile_refuse(c, "needs edges: the world shows no observation %s_edges",
-                                 c->input);
+                                 c->input->name);
     if (!c->place.form.padded || c->now.counts != 1)
         return rm_compile_refuse(c,
                                  "needs nodes: %s must be a counted observation of (nodes, "
                                  "features), without frame stacks",
-                                 c->input);
+                                 c->input->name);
     if (edges->dims != 1 || edges->counts != 1)
-        return rm_compile_refuse(c, "%s_edges must be a counted list of numbers", c->input);
+        return rm_compile_refuse(c, "%s_edges must be a counted list of numbers", c->input->name);
     return 0;
 }
 
@@ -84,7 +84,7 @@ int rm_compile_graph_pool(struct rm_compiler *c, const struct rm_layer_config *l
     const struct rm_net_observation *own = part_of(c, "_node");
     if (!own || own->counts || own->words != 1)
         return rm_compile_refuse(c, "needs the own node: an observation %s_node of one number",
-                                 c->input);
+                                 c->input->name);
     one.tokens = 1;
     one.padded = 0;
     code = rm_compile_mean_pool(c, layer);

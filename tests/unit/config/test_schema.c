@@ -85,15 +85,32 @@ static bool object_fits(const json_t *rule, const json_t *value, const char *at)
     return true;
 }
 
+/* The part of the schema at "#/properties/NAME/properties/NAME". */
+static const json_t *referred(const json_t *pointer)
+{
+    const json_t *node = schema;
+    char copy[128];
+    snprintf(copy, sizeof(copy), "%s", json_string_value(pointer));
+    char *next = NULL;
+    for (char *word = strtok_r(copy, "#/", &next); word; word = strtok_r(NULL, "/", &next))
+        node = json_object_get(node, word);
+    assert_non_null(node);
+    return node;
+}
+
 static bool valid(const json_t *rule, const json_t *value, const char *at)
 {
-    static const char *const known[] = {
-        "type",        "enum",      "const",   "minimum",    "maximum",  "exclusiveMinimum",
-        "minLength",   "maxLength", "pattern", "minItems",   "maxItems", "maxProperties",
-        "items",       "oneOf",     "anyOf",   "properties", "required", "additionalProperties",
-        "description", "default",   "title",   "$schema",    "x-hot", /* these two are for readers,
-                                                                         and judge nothing */
-        "x-on-resume", NULL};
+    static const char *const known[] = {"type",        "enum",      "const",
+                                        "minimum",     "maximum",   "exclusiveMinimum",
+                                        "minLength",   "maxLength", "pattern",
+                                        "minItems",    "maxItems",  "maxProperties",
+                                        "items",       "oneOf",     "anyOf",
+                                        "properties",  "required",  "additionalProperties",
+                                        "description", "default",   "title",
+                                        "$schema",     "x-hot", /* these two are for readers,
+                                                                   and judge nothing */
+                                        "x-on-resume", "$ref",      "minProperties",
+                                        NULL};
     const json_t *part, *one;
     const char *key;
     double number = json_number_value(value);
@@ -106,6 +123,11 @@ static bool valid(const json_t *rule, const json_t *value, const char *at)
         if (!known[i])
             fail_msg("the schema says \"%s\", which this test does not know", key);
     }
+    if ((part = json_object_get(rule, "$ref")) && !valid(referred(part), value, at))
+        return false;
+    if ((part = json_object_get(rule, "minProperties")) &&
+        json_object_size(value) < (size_t)json_integer_value(part))
+        return deny(at, "is empty");
     if ((part = json_object_get(rule, "type")) && !type_fits(part, value))
         return deny(at, "is of another type");
     if ((part = json_object_get(rule, "const")) && !json_equal(part, value))
@@ -298,6 +320,16 @@ static void agrees_with_the_loader(void **state)
         {"network.layers", "[{\"type\": \"lineal\", \"units\": 4}]", false},
         {"network.layers", "[{}]", false},
         {"network.layers", "[5]", false},
+        {"network.inputs", "{\"a\": [{\"type\": \"relu\"}], \"//\": \"x\"}", true},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": {\"inputs\": {\"c\": []}}}}}", true},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": []}, \"combine\": \"tokens\"}}", true},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": []}, \"comment\": \"x\"}}", true},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": []}, \"layers\": [{}]}}", false},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": []}, \"combine\": \"sum\"}}", false},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": []}, \"units\": 3}}", false},
+        {"network.inputs", "{\"a\": {\"inputs\": {\"b\": {\"inputs\": {}}}}}", false},
+        {"network.inputs", "{\"a\": {\"layers\": []}}", false},
+        {"network.inputs", "{\"a\": 3}", false},
         {"network.heads", "{}", false},
         {"network.head", "{\"dueling\": true}", true},
         {"network.head", "{\"duelling\": true}", false},

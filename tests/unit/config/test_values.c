@@ -68,6 +68,8 @@ static const char full[] =
     "   \"value_layers\": [{\"type\": \"linear\", \"units\": 4}],"
     "   \"normalize_observations\": true, \"observation_clip\": 5,"
     "   \"inputs\": {\"board\": [{\"type\": \"linear\", \"units\": 3}, {\"type\": \"relu\"}],"
+    "     \"all\": {\"inputs\": {\"one\": {\"inputs\": {\"hand\": []}}, \"left\": []},"
+    "       \"combine\": \"tokens\", \"layers\": [{\"type\": \"mean_pool\"}]},"
     "     \"a.b\": []}, \"combine\": \"tokens\"},"
     " \"optimizer\": {\"name\": \"adamw\", \"momentum\": 0.9, \"clip_apart\": true, "
     "\"sparse\": true, \"weight_decay\": 0.01, \"decay_all\": true,"

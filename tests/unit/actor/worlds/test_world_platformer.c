@@ -611,6 +611,43 @@ static void test_observations(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* The parts of the game state are all of it, one after another. */
+static void test_parts_of_the_state(void **unused)
+{
+    static const struct {
+        const char *name;
+        uint32_t numbers;
+    } parts[] = {{"physics", 29}, {"objectives", 15}, {"mines", 8},
+                 {"progress", 3}, {"sequence", 3},    {"death", 6}};
+    struct rm_test_batch whole, apart;
+    (void)unused;
+    open_batch(&whole, "stage=\"c2\" levels=1 first_level=11");
+    open_batch(&apart,
+               "stage=\"c2\" levels=1 first_level=11 observe=[\"death\",\"mines\",\"physics\","
+               "\"sequence\",\"reach\",\"objectives\",\"progress\"]");
+    const struct rm_env_agent *agent = &apart.spec->agent[0];
+    assert_int_equal(agent->observations, 7);
+    assert_string_equal(agent->observation[6].name, "reach");
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_string_equal(agent->observation[i].name, parts[i].name);
+        assert_int_equal(agent->observation[i].shape[0], parts[i].numbers);
+    }
+    assert_int_equal(apart.obs_bytes[0], whole.obs_bytes[0]);
+    for (uint32_t i = 0; i < 50; i++) {
+        assert_memory_equal(rm_test_batch_obs(&apart, 0, 0), rm_test_batch_obs(&whole, 0, 0),
+                            whole.obs_bytes[0]);
+        step(&whole, i % 20 < 10 ? RIGHT : LEFT);
+        step(&apart, i % 20 < 10 ? RIGHT : LEFT);
+    }
+    rm_test_batch_close(&whole);
+    rm_test_batch_close(&apart);
+    open_batch(&apart, "stage=\"c2\" levels=1 first_level=11 observe=[\"mines\",\"game_state\"]");
+    const float *seen = rm_test_batch_obs(&apart, 0, 0);
+    assert_int_equal(apart.obs_bytes[0], 4 * (64 + 8));
+    assert_memory_equal(seen + 64, seen + 44, 8 * sizeof *seen);
+    rm_test_batch_close(&apart);
+}
+
 static int32_t number_at(const uint8_t *at)
 {
     int32_t number;
@@ -855,17 +892,29 @@ static void test_levels(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_falling),     cmocka_unit_test(test_running),
-        cmocka_unit_test(test_jumping),     cmocka_unit_test(test_impact),
-        cmocka_unit_test(test_safe_mine),   cmocka_unit_test(test_switch_and_exit),
-        cmocka_unit_test(test_slope),       cmocka_unit_test(test_door),
-        cmocka_unit_test(test_masks),       cmocka_unit_test(test_hills),
-        cmocka_unit_test(test_mazes),       cmocka_unit_test(test_rewards),
-        cmocka_unit_test(test_ends),        cmocka_unit_test(test_level_text),
-        cmocka_unit_test(test_wrong_texts), cmocka_unit_test(test_observations),
-        cmocka_unit_test(test_states),      cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_graph),       cmocka_unit_test(test_graph_of_mines),
-        cmocka_unit_test(test_graph_room),  cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_falling),
+        cmocka_unit_test(test_running),
+        cmocka_unit_test(test_jumping),
+        cmocka_unit_test(test_impact),
+        cmocka_unit_test(test_safe_mine),
+        cmocka_unit_test(test_switch_and_exit),
+        cmocka_unit_test(test_slope),
+        cmocka_unit_test(test_door),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_hills),
+        cmocka_unit_test(test_mazes),
+        cmocka_unit_test(test_rewards),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_level_text),
+        cmocka_unit_test(test_wrong_texts),
+        cmocka_unit_test(test_observations),
+        cmocka_unit_test(test_parts_of_the_state),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_graph_of_mines),
+        cmocka_unit_test(test_graph_room),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

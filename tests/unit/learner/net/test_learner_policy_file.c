@@ -197,6 +197,21 @@ static const struct {
                                                                     " \"layers\": [" UNITS("lstm",
                                                                                            6) "]}",
      1, 1},
+    {&agents[SEVERAL], 2, "dqn",
+     "{\"normalize_observations\": true, \"observation_clip\": 0.25, \"inputs\": {"
+     " \"all\": {\"inputs\": {\"rows\": [{\"type\": \"linear\", \"units\": 6}],"
+     "   \"one\": {\"inputs\": {\"left\": [], \"board\": [{\"type\": \"tanh\"}]},"
+     "     \"layers\": [{\"type\": \"linear\", \"units\": 6}]}},"
+     "   \"combine\": \"tokens\", \"layers\": [{\"type\": \"attention\", \"heads\": 2},"
+     "     {\"type\": \"mean_pool\"}]}, \"hand\": []},"
+     " \"layers\": [{\"type\": \"linear\", \"units\": 9}, {\"type\": \"relu\"}]}",
+     1, 1},
+    {&agents[GRAPH], 1, "ppo",
+     "{\"inputs\": {\"all\": {\"inputs\": {\"left\": [{\"type\": \"linear\", \"units\": 6}],"
+     "   \"map\": [{\"type\": \"graph_attention\"}, {\"type\": \"linear\", \"units\": 6}]},"
+     "   \"combine\": \"tokens\", \"layers\": [{\"type\": \"position\"}, {\"type\": \"attention\"},"
+     "     {\"type\": \"mean_pool\"}, {\"type\": \"gru\", \"units\": 5}]}}}",
+     1, 1},
     {&agents[GRAPH], 1, "ppo",
      "{\"inputs\": {\"left\": [], \"map\": [{\"type\": \"one_hot\", \"column\": 1, \"codes\": 5},"
      " {\"type\": \"message_passing\", \"units\": 6}, {\"type\": \"relu\"},"

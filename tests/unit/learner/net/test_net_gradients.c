@@ -272,7 +272,7 @@ static void every_network(void **state)
 static void random_networks(void **state)
 {
     struct level_state *level = *state;
-    bool seen[RM_LAYER_TYPE_COUNT] = {false};
+    bool seen[RM_LAYER_TYPE_COUNT] = {false}, groups = false;
     for (uint32_t i = 0; i < 4 * RANDOM_NET_KINDS; i++) {
         struct random_net net;
         struct fixture f;
@@ -285,7 +285,9 @@ static void random_networks(void **state)
         unmake(&f);
         for (uint32_t l = 0; l < net.of.config.layer_count; l++)
             seen[net.of.config.layers[l].type] = true;
+        groups |= net.of.config.inputs[0].is_group;
     }
+    assert_true(groups);
     for (size_t i = 0; i < test_net_count; i++) /* lists of inputs are drawn by none */
         for (uint32_t l = 0; test_nets[i].config.input_count && l < RM_LAYERS_MAX; l++)
             seen[test_nets[i].config.input_layers[l].type] = true;

@@ -186,6 +186,11 @@ static const struct refusal graphs[] = {
      "network.layers[1]: one_hot: reads the world's numbers: no layer with parameters"},
 };
 
+#define GROUP(called, layers)                                                                      \
+    {                                                                                              \
+        .name = (called), .layer_count = (layers), .is_group = true, .combine = RM_COMBINE_TOKENS  \
+    }
+
 static const struct refusal inputs[] = {
     {{.input_count = 1, .inputs = {{"board", 0, 0}}},
      {VECTOR},
@@ -217,6 +222,42 @@ static const struct refusal inputs[] = {
       .combine = RM_COMBINE_TOKENS},
      {TWO},
      "network.combine: tokens: those of board have 4 numbers, but those of hand have 5"},
+    {{.input_count = 3,
+      .inputs = {GROUP("both", 0), {"board", 2, 1, 1}, {"hand", 3, 1, 1}},
+      .input_layers = {LINEAR(4), PLAIN(RELU), LINEAR(4), CONV(2, 2, 1, 0)}},
+     {TWO},
+     "network.inputs.both.inputs.hand[0]: conv2d: needs an image"},
+    {{.input_count = 3,
+      .inputs = {GROUP("both", 1), {"board", 2, 1, 1}, {"hand", 3, 1, 1}},
+      .input_layers = {PLAIN(GRAPH_POOL), PLAIN(RELU), LINEAR(4), LINEAR(4)}},
+     {TWO},
+     "network.inputs.both.layers[0]: graph_pool: belongs in a list of network.inputs"},
+    {{.input_count = 3,
+      .inputs = {GROUP("both", 1), {"board", 2, 1, 1}, {"hand", 3, 1, 1}},
+      .input_layers = {EMBEDDING, PLAIN(RELU), LINEAR(4), LINEAR(4)}},
+     {TWO},
+     "network.inputs.both.layers[0]: embedding: reads the numbers of one observation"},
+    {{.input_count = 3,
+      .inputs = {GROUP("both", 1), {"board", 2, 1, 1}, {"hand", 3, 1, 1}},
+      .input_layers = {{.type = RM_LAYER_POINTER, .units = 3}, PLAIN(RELU), LINEAR(4), LINEAR(4)}},
+     {TWO},
+     "network.inputs.both.layers[0]: pointer: must be the last layer of the policy"},
+    {{.input_count = 3,
+      .inputs = {GROUP("both", 1), {"board", 2, 1, 1}, {"hand", 3, 1, 1}},
+      .input_layers = {LINEAR(3), PLAIN(RELU), LINEAR(4), LINEAR(5)}},
+     {TWO},
+     "network.inputs.both.combine: tokens: those of board have 4 numbers, but those of hand have "
+     "5"},
+    {{.input_count = 4,
+      .inputs = {GROUP("both", 0), {"board", 2, 0, 1}, {"hand", 3, 0, 1}, {"feet", 0, 0, 1}}},
+     {TWO},
+     "network.inputs.both.inputs.feet: the world shows no such observation; it shows board, hand"},
+    {{.input_count = 2, .inputs = {GROUP("board", 0), {"hand", 2, 0, 1}}},
+     {TWO},
+     "network.inputs.board: is a group, but the world shows an observation of this name"},
+    {{.input_count = 2, .inputs = {GROUP("both", 0), {"hand", 2, 0, 1}}},
+     {TWO},
+     "network.inputs: has no layers for observation board"},
     {{.layer_count = 1, .layers = {EMBEDDING}},
      {TWO},
      "network.layers[0]: embedding: reads the numbers of one observation, but the world has "

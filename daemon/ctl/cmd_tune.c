@@ -29,6 +29,7 @@
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
+#define UNKNOWN        1.1  /* ratio by which settings without a model are placed: they may gain */
 
 /* What may be tried of a key; the file's own value is the first. */
 struct knob {
@@ -40,7 +41,7 @@ struct knob {
 struct candidate {
     size_t value[KNOBS_MAX]; /* 0: the file's */
     double predicted;        /* rate over that of the file's settings; what has no model counts 1 */
-    double log_rates;        /* sum in this round */
+    double hoped;            /* the same for its place: what has no model may be a gain */
     double rate, ratio;      /* of its last round; to the file's settings in the same round */
     unsigned trials, round;  /* all; the last one it took part in */
     bool failed, worse_once; /* in one of the last round's two trials slower than the file's */
@@ -167,7 +168,7 @@ static void find_candidates(struct tuning *t)
     for (size_t i = 0; t->candidate && i < all && t->count < CANDIDATES_MAX; i++) {
         struct candidate *c = &t->candidate[t->count];
         size_t left = i;
-        *c = (struct candidate){.predicted = 1, .rate = NAN, .ratio = NAN};
+        *c = (struct candidate){.predicted = 1, .hoped = 1, .rate = NAN, .ratio = NAN};
         for (size_t k = 0; k < t->knobs; k++) {
             c->value[k] = left % t->knob[k].count;
             left /= t->knob[k].count;
@@ -191,8 +192,8 @@ static int by_prediction(const void *a, const void *b)
     const size_t xs = changes_of(x), ys = changes_of(y);
     if (!xs || !ys)
         return (xs > 0) - (ys > 0);
-    if (x->predicted != y->predicted)
-        return x->predicted < y->predicted ? 1 : -1;
+    if (x->hoped != y->hoped)
+        return x->hoped < y->hoped ? 1 : -1;
     return (xs > ys) - (xs < ys);
 }
 
@@ -209,7 +210,10 @@ static void predict(struct tuning *t, const struct rm_explained *x)
             double rate;
             if (rm_explain_change(x, one, 1, &rate, &error) == 0)
                 c->predicted *= rate / x->steps_per_s;
+            else
+                c->hoped = UNKNOWN;
         }
+        c->hoped *= c->predicted;
         free_settings(setting, n);
     }
     qsort(t->candidate, t->count, sizeof *t->candidate, by_prediction);
@@ -361,8 +365,7 @@ static void print_table(const struct tuning *t, const struct candidate *best)
     putchar('\n');
     rm_table_end(&table, stdout, &style);
     if (untried)
-        printf("\n%zu more settings were not tried in this time; the model predicts no gain from "
-               "them\n",
+        printf("\n%zu more settings were not tried in this time; the model predicts less of them\n",
                untried);
 }
 

@@ -209,10 +209,15 @@ static void note_work(struct rm_learner *l)
     double flops = 0;
     RM_POKE(&c->parameters, parameters);
     RM_POKE(&c->update_flops, l->method->flops);
+    RM_POKE(&c->core_flops, 0.0); /* a resumed run may have those of another device */
+    RM_POKE(&c->copy_bytes, 0.0);
     if (l->backend->device || !parameters)
         return;
+    const char *isa = l->experiment->learner.isa;
+    if (l->experiment->learner.compute == RM_COMPUTE_BF16 && rm_backend_cpu_has_bf16(isa))
+        isa = "bf16";
     for (int i = 0; i < FLOPS_TRIES; i++)
-        flops = fmax(flops, rm_ceiling_flops(l->experiment->learner.isa));
+        flops = fmax(flops, rm_ceiling_flops(isa));
     RM_POKE(&c->core_flops, flops);
     if (parameters * sizeof(float) > COPY_BYTES / 8)
         RM_POKE(&c->copy_bytes, rm_ceiling_copy(COPY_BYTES, COPY_TRIES));

@@ -24,7 +24,8 @@ uint32_t rm_station_phases(enum rm_station station, enum rm_role role)
         [RM_STATION_UPDATE] = {RM_ROLE_LEARNER,
                                PHASE(FORWARD) | PHASE(BACKWARD) | PHASE(OPTIMIZER) | PHASE(OTHER)},
         [RM_STATION_PUBLISHING] = {RM_ROLE_LEARNER, PHASE(PUBLISH)},
-        [RM_STATION_EVALUATION] = {RM_ROLE_EVALUATOR, UINT32_MAX & ~PHASE(WAITING)},
+        [RM_STATION_EVALUATION] = {RM_ROLE_EVALUATOR,
+                                   UINT32_MAX & ~(PHASE(WAITING) | PHASE(CHECKPOINT))},
     };
     return (unsigned)station < RM_STATION_WORK && work[station].role == role ? work[station].phases
                                                                              : 0;

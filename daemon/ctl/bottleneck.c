@@ -406,7 +406,8 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     lengthen(&after->acting, 1u << RM_PHASE_INFERENCE, acting);
     for (uint32_t p = 0; p < after->learners; p++)
         lengthen(&after->learner[p], 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, passes);
-    if (isnan(passes) || isnan(acting))
+    if (to->learner.compute != from->learner.compute &&
+        (isnan(before->update_products) || isnan(before->acting_products)))
         return rm_fail(error, -ENOTSUP,
                        "learner.compute: the counters do not show how long products take");
     const double crowd = contention(before);

@@ -365,7 +365,7 @@ static void print_table(const struct tuning *t, const struct candidate *best)
     putchar('\n');
     rm_table_end(&table, stdout, &style);
     if (untried)
-        printf("\n%zu more settings were not tried in this time; the model predicts less of them\n",
+        printf("\n%zu more settings were not tried in this time; those tried were more promising\n",
                untried);
 }
 

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define BYTES_OF_ADAM                                                                              \
     28.0          /* a parameter: reads its gradient, reads and writes it and two moments */
@@ -19,14 +20,22 @@ static double phase_s(const struct rm_window *w, const char *worker, enum rm_pha
     return rm_window_grown_of(w, "worker", worker, metric) / 1e9;
 }
 
-/* The share of a worker's time in phases that the work takes on cores of its own. */
-static double service(const struct rm_window *w, const char *worker, double threads)
+/* The share of a worker's time in phases that the work takes on cores of its own. In sequential
+ * mode, that of all duties: one process has them. */
+static double service(const struct rm_window *w, const char *worker, double threads,
+                      const struct rm_experiment *e)
 {
-    double busy = 0;
-    for (int p = 0; p < RM_PHASE_COUNT; p++)
-        busy += p == RM_PHASE_WAITING ? 0 : phase_s(w, worker, (enum rm_phase)p);
-    const double cpu = rm_window_grown_of(w, "worker", worker, "cpu_ns") / 1e9;
-    const double no_core = rm_window_grown_of(w, "worker", worker, "run_delay_ns") / 1e9;
+    char name[RM_NAME_MAX];
+    double busy = 0, cpu = 0, no_core = 0;
+    for (size_t i = 0; i < w->columns; i++) {
+        if (!rm_window_name(w, i, "worker", "cpu_ns", name) ||
+            (e->mode != RM_MODE_SEQUENTIAL && strcmp(name, worker) != 0))
+            continue;
+        for (int p = 0; p < RM_PHASE_COUNT; p++)
+            busy += p == RM_PHASE_WAITING ? 0 : phase_s(w, name, (enum rm_phase)p);
+        cpu += rm_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
+        no_core += rm_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+    }
     return busy > 0 ? rm_service_s(busy, cpu, no_core, threads) / busy : 1;
 }
 
@@ -65,7 +74,7 @@ static void read_updates(struct rm_evidence *v, const struct rm_window *w,
             continue;
         v->core_flops = fmax(core, isnan(v->core_flops) ? 0 : v->core_flops);
         flops += at_end(w, policy, "update_flops") * updates;
-        const double own = service(w, learner, e->learner.threads);
+        const double own = service(w, learner, e->learner.threads, e);
         passes += own * passes_s(w, learner, e);
         if (!(copy > 0) || e->optimizer.name > RM_OPTIMIZER_ADAMW)
             continue;
@@ -80,7 +89,8 @@ static void read_updates(struct rm_evidence *v, const struct rm_window *w,
         optimizer > BOUND * (optimizer + passes) && v->optimizer_bytes > BOUND * 2 * v->copy_bytes;
 }
 
-static void read_acting(struct rm_evidence *v, const struct rm_window *w)
+static void read_acting(struct rm_evidence *v, const struct rm_window *w,
+                        const struct rm_experiment *e)
 {
     char actor[RM_NAME_MAX];
     double flops = 0, seconds = 0;
@@ -89,21 +99,26 @@ static void read_acting(struct rm_evidence *v, const struct rm_window *w)
             continue;
         const double own = rm_window_grown_of(w, "worker", actor, "acting_flops");
         flops += own;
-        seconds += own > 0 ? service(w, actor, 1) * phase_s(w, actor, RM_PHASE_INFERENCE) : 0;
+        seconds += own > 0 ? service(w, actor, 1, e) * phase_s(w, actor, RM_PHASE_INFERENCE) : 0;
     }
     v->acting_flops = share(flops, seconds);
     v->acting_share = v->acting_flops / v->core_flops;
 }
 
-/* What the steps up to this row allow, in updates or rollouts. */
+/* What the steps up to this row allow, in updates or rollouts. An actor counts its lag once a
+ * vector step. */
 static double due_at(const struct rm_window *w, size_t row, const char *policy,
                      const struct rm_experiment *e)
 {
     const double inserted = rm_window_value_of(w, row, "policy", policy, "inserted");
     const double sampled = rm_window_value_of(w, row, "policy", policy, "sampled");
-    if (rm_algorithm_traits(e->algorithm.name)->rollout)
-        return (inserted - sampled / e->algorithm.epochs) /
-               ((double)e->rollout.steps * e->actor.worlds);
+    if (rm_algorithm_traits(e->algorithm.name)->rollout) {
+        const double steps = rm_window_value_of(w, row, "policy", policy, "lag_count");
+        return steps > 0 ? steps / ((double)e->rollout.steps * rm_actor_processes(e)) -
+                               rm_window_value_of(w, row, "policy", policy, "rollouts") -
+                               rm_window_value_of(w, row, "policy", policy, "rollouts_dropped")
+                         : NAN;
+    }
     const double ratio = rm_window_value_of(w, row, "policy", policy, "samples_per_insert");
     return ratio > 0 ? (inserted * ratio - sampled) / e->sample.batch : NAN;
 }
@@ -130,7 +145,7 @@ void rm_evidence_read(struct rm_evidence *v, const struct rm_window *w,
 {
     *v = (struct rm_evidence){.core_flops = NAN, .copy_bytes = NAN, .due = NAN};
     read_updates(v, w, e);
-    read_acting(v, w);
+    read_acting(v, w, e);
     read_due(v, w, e);
 }
 
@@ -144,13 +159,18 @@ void rm_evidence_text(const struct rm_evidence *v, const struct rm_experiment *e
 {
     size_t used = 0;
     text[0] = '\0';
-    if (v->core_flops > 0)
-        used += (size_t)snprintf(
-            text + used, size - used,
-            "products: a core can do %.3g GFLOP/s; updates reach %.3g (%.0f %% "
-            "of %u core%s), acting %.3g (%.0f %%)\n",
-            giga(v->core_flops), giga(v->update_flops), 100 * v->update_share, e->learner.threads,
-            e->learner.threads > 1 ? "s" : "", giga(v->acting_flops), 100 * v->acting_share);
+    if (v->core_flops > 0 && v->update_flops > 0)
+        used +=
+            (size_t)snprintf(text + used, size - used,
+                             "products: a core can do %.3g GFLOP/s; updates reach %.3g (%.0f %% "
+                             "of %u core%s)",
+                             giga(v->core_flops), giga(v->update_flops), 100 * v->update_share,
+                             e->learner.threads, e->learner.threads > 1 ? "s" : "");
+    if (used && used < size && v->acting_flops > 0)
+        used += (size_t)snprintf(text + used, size - used, ", acting %.3g (%.0f %%)",
+                                 giga(v->acting_flops), 100 * v->acting_share);
+    if (used && used < size)
+        used += (size_t)snprintf(text + used, size - used, "\n");
     if (v->copy_bytes > 0 && used < size)
         used += (size_t)snprintf(text + used, size - used,
                                  "memory: a core copies %.3g GB/s, which is twice that read and "

@@ -87,7 +87,8 @@ static double processor_s(void)
 double rm_ceiling_flops(const char *isa)
 {
     const double start = processor_s(), operations = fma_flops(isa);
-    return operations / (processor_s() - start);
+    const double seconds = processor_s() - start;
+    return seconds > 0 ? operations / seconds : 0;
 }
 
 double rm_ceiling_copy(size_t bytes, unsigned tries)
@@ -104,9 +105,9 @@ double rm_ceiling_copy(size_t bytes, unsigned tries)
                 memcpy(to, from, bytes);
                 __asm__ volatile("" : : "r"(to) : "memory");
             }
-            double rate = (double)bytes * (double)turns / (processor_s() - start);
-            if (rate > best)
-                best = rate;
+            const double seconds = processor_s() - start;
+            if (seconds > 0 && (double)bytes * (double)turns / seconds > best)
+                best = (double)bytes * (double)turns / seconds;
         }
     }
     free(from);

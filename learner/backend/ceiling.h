@@ -7,7 +7,8 @@
 
 /* Floating-point operations a second of multiply-adds (two operations each) of float32:
  * 0.1 ms of them. `isa`: "x86-64-v2", -v3 or -v4; NULL or "auto": the best
- * that the core has; "bf16": products of bf16, if the core has them, else as "auto". */
+ * that the core has; "bf16": products of bf16, if the core has them, else as "auto". 0: the
+ * clock is too coarse. */
 double rm_ceiling_flops(const char *isa);
 
 /* Bytes a second that memcpy copies from one block of `bytes` to another: the best of `tries`, each

@@ -34,7 +34,7 @@ def run_once(file, settings, folder, seconds):
         out, _ = run.communicate()
     found = glob.glob(f"{directory}/*/2*")
     if not found or not os.path.exists(found[0] + "/metrics.csv"):
-        sys.exit(f"{' '.join(command)}\n{out}")
+        raise LeftOut(f"{' '.join(command)}\n{out}")
     return found[0]
 
 

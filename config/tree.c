@@ -141,7 +141,7 @@ static const char *leaf(const char *path)
     return dot ? dot + 1 : path;
 }
 
-enum { PATHS_MOST = 192 };
+enum { PATHS_MOST = 512 };
 
 /* Of all keys and sections; ends with NULL. */
 static void list_paths(const char *paths[PATHS_MOST])

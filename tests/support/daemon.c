@@ -73,7 +73,7 @@ static void make_fakes(const char *home, char *libexec, size_t size)
 
 static const char *slurp(const char *path)
 {
-    static char text[262144];
+    static char text[2 << 20]; /* more than a writer holds back */
     FILE *file = fopen(path, "r");
     size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
     text[n] = '\0';

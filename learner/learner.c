@@ -209,7 +209,7 @@ static void note_work(struct rm_learner *l)
     double flops = 0;
     RM_POKE(&c->parameters, parameters);
     RM_POKE(&c->update_flops, l->method->flops);
-    RM_POKE(&c->core_flops, 0.0); /* a resumed run may have those of another device */
+    RM_POKE(&c->core_flops, 0.0); /* those of a predecessor, maybe on another device */
     RM_POKE(&c->copy_bytes, 0.0);
     if (l->backend->device || !parameters)
         return;

@@ -143,11 +143,6 @@ struct rm_board_policy {
     _Atomic double publish_change; /* relative change at the last publication */
     /* The learner's device: bytes copied to it and back, times the learner waited for it. */
     _Atomic uint64_t device_bytes_in, device_bytes_out, device_waits;
-    /* Set when the learner starts. The last two were measured then; 0: not measured. */
-    _Atomic uint64_t parameters;
-    _Atomic double update_flops; /* operations of the products of an update */
-    _Atomic double core_flops;   /* most operations a second, of a core */
-    _Atomic double copy_bytes;   /* most bytes a second that it copies in memory */
     /* Learning from rollouts. The losses are means over the latest rollout's updates. Learners from
      * replay write `entropy`, and distill `policy_loss`, as they write `loss` above. */
     _Alignas(128) _Atomic uint64_t rollouts;           /* rollouts learned from */
@@ -161,6 +156,12 @@ struct rm_board_policy {
     _Atomic double priority_max;                /* highest so far, of proportional replay */
     _Atomic double reward_scale;                /* divisor of rewards */
     _Atomic double type_loss, held_out_loss, held_out_policy_loss; /* distill */
+    /* Set when the learner starts, and no part of its state. The last two are measured then; 0: not
+     * measured. */
+    _Atomic uint64_t parameters;
+    _Atomic double update_flops; /* operations of the products of an update */
+    _Atomic double core_flops;   /* most operations a second, of a core */
+    _Atomic double copy_bytes;   /* most bytes a second that it copies in memory */
     /* Written by the evaluator. */
     _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* evaluations finished */
     _Atomic uint64_t eval_version;               /* version of the weights in the latest one */

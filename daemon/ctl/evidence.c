@@ -13,28 +13,28 @@
     28.0          /* a parameter: reads its gradient, reads and writes it and two moments */
 #define BOUND 0.5 /* share of the most from which on it is what limits */
 
-static double phase_s(const struct rm_window *w, const char *worker, enum rm_phase phase)
+static double phase_s(const struct rm_run_window *w, const char *worker, enum rm_phase phase)
 {
     char metric[64];
     snprintf(metric, sizeof metric, "phase_%s_ns", rm_phase_name(phase));
-    return rm_window_grown_of(w, "worker", worker, metric) / 1e9;
+    return rm_run_window_grown_of(w, "worker", worker, metric) / 1e9;
 }
 
 /* The share of a worker's time in phases that the work takes on cores of its own. In sequential
  * mode, that of all duties: one process has them. */
-static double service(const struct rm_window *w, const char *worker, double threads,
+static double service(const struct rm_run_window *w, const char *worker, double threads,
                       const struct rm_experiment *e)
 {
     char name[RM_NAME_MAX];
     double busy = 0, cpu = 0, no_core = 0;
     for (size_t i = 0; i < w->columns; i++) {
-        if (!rm_window_name(w, i, "worker", "cpu_ns", name) ||
+        if (!rm_run_window_name(w, i, "worker", "cpu_ns", name) ||
             (e->mode != RM_MODE_SEQUENTIAL && strcmp(name, worker) != 0))
             continue;
         for (int p = 0; p < RM_PHASE_COUNT; p++)
             busy += p == RM_PHASE_WAITING ? 0 : phase_s(w, name, (enum rm_phase)p);
-        cpu += rm_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
-        no_core += rm_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+        cpu += rm_run_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
+        no_core += rm_run_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
     }
     return busy > 0 ? rm_service_s(busy, cpu, no_core, threads) / busy : 1;
 }
@@ -45,13 +45,13 @@ static double share(double part, double whole)
 }
 
 /* A policy's column at the window's end. */
-static double at_end(const struct rm_window *w, const char *policy, const char *metric)
+static double at_end(const struct rm_run_window *w, const char *policy, const char *metric)
 {
-    return rm_window_value_of(w, w->last, "policy", policy, metric);
+    return rm_run_window_value_of(w, w->last, "policy", policy, metric);
 }
 
 /* The passes of updates. With rollouts, forward is the valuing of a rollout, once. */
-static double passes_s(const struct rm_window *w, const char *learner,
+static double passes_s(const struct rm_run_window *w, const char *learner,
                        const struct rm_experiment *e)
 {
     const bool rollout = rm_algorithm_traits(e->algorithm.name)->rollout;
@@ -59,15 +59,15 @@ static double passes_s(const struct rm_window *w, const char *learner,
            (rollout ? 0 : phase_s(w, learner, RM_PHASE_FORWARD));
 }
 
-static void read_updates(struct rm_evidence *v, const struct rm_window *w,
+static void read_updates(struct rm_evidence *v, const struct rm_run_window *w,
                          const struct rm_experiment *e)
 {
     char policy[RM_NAME_MAX], learner[RM_NAME_MAX + 16];
     double flops = 0, bytes = 0, passes = 0, optimizer = 0;
     for (size_t i = 0; i < w->columns; i++) {
-        if (!rm_window_name(w, i, "policy", "update_flops", policy))
+        if (!rm_run_window_name(w, i, "policy", "update_flops", policy))
             continue;
-        const double updates = rm_window_grown_of(w, "policy", policy, "updates");
+        const double updates = rm_run_window_grown_of(w, "policy", policy, "updates");
         const double core = at_end(w, policy, "core_flops"), copy = at_end(w, policy, "copy_bytes");
         snprintf(learner, sizeof learner, "learner-%s", policy);
         if (!(core > 0)) /* a frozen policy, or a device */
@@ -89,15 +89,15 @@ static void read_updates(struct rm_evidence *v, const struct rm_window *w,
         optimizer > BOUND * (optimizer + passes) && v->optimizer_bytes > BOUND * 2 * v->copy_bytes;
 }
 
-static void read_acting(struct rm_evidence *v, const struct rm_window *w,
+static void read_acting(struct rm_evidence *v, const struct rm_run_window *w,
                         const struct rm_experiment *e)
 {
     char actor[RM_NAME_MAX];
     double flops = 0, seconds = 0;
     for (size_t i = 0; i < w->columns; i++) {
-        if (!rm_window_name(w, i, "worker", "acting_flops", actor))
+        if (!rm_run_window_name(w, i, "worker", "acting_flops", actor))
             continue;
-        const double own = rm_window_grown_of(w, "worker", actor, "acting_flops");
+        const double own = rm_run_window_grown_of(w, "worker", actor, "acting_flops");
         flops += own;
         seconds += own > 0 ? service(w, actor, 1, e) * phase_s(w, actor, RM_PHASE_INFERENCE) : 0;
     }
@@ -107,29 +107,29 @@ static void read_acting(struct rm_evidence *v, const struct rm_window *w,
 
 /* What the steps up to this row allow, in updates or rollouts. An actor counts its lag once a
  * vector step. */
-static double due_at(const struct rm_window *w, size_t row, const char *policy,
+static double due_at(const struct rm_run_window *w, size_t row, const char *policy,
                      const struct rm_experiment *e)
 {
-    const double inserted = rm_window_value_of(w, row, "policy", policy, "inserted");
-    const double sampled = rm_window_value_of(w, row, "policy", policy, "sampled");
+    const double inserted = rm_run_window_value_of(w, row, "policy", policy, "inserted");
+    const double sampled = rm_run_window_value_of(w, row, "policy", policy, "sampled");
     if (rm_algorithm_traits(e->algorithm.name)->rollout) {
-        const double steps = rm_window_value_of(w, row, "policy", policy, "lag_count");
+        const double steps = rm_run_window_value_of(w, row, "policy", policy, "lag_count");
         return steps > 0 ? steps / ((double)e->rollout.steps * rm_actor_processes(e)) -
-                               rm_window_value_of(w, row, "policy", policy, "rollouts") -
-                               rm_window_value_of(w, row, "policy", policy, "rollouts_dropped")
+                               rm_run_window_value_of(w, row, "policy", policy, "rollouts") -
+                               rm_run_window_value_of(w, row, "policy", policy, "rollouts_dropped")
                          : NAN;
     }
-    const double ratio = rm_window_value_of(w, row, "policy", policy, "samples_per_insert");
+    const double ratio = rm_run_window_value_of(w, row, "policy", policy, "samples_per_insert");
     return ratio > 0 ? (inserted * ratio - sampled) / e->sample.batch : NAN;
 }
 
-static void read_due(struct rm_evidence *v, const struct rm_window *w,
+static void read_due(struct rm_evidence *v, const struct rm_run_window *w,
                      const struct rm_experiment *e)
 {
     char policy[RM_NAME_MAX];
     size_t i = 0;
     double sum = 0;
-    while (i < w->columns && !rm_window_name(w, i, "policy", "inserted", policy))
+    while (i < w->columns && !rm_run_window_name(w, i, "policy", "inserted", policy))
         i++;
     if (i == w->columns)
         return;
@@ -140,7 +140,7 @@ static void read_due(struct rm_evidence *v, const struct rm_window *w,
     v->due_max = at_end(w, policy, "limiter_max") / e->sample.batch;
 }
 
-void rm_evidence_read(struct rm_evidence *v, const struct rm_window *w,
+void rm_evidence_read(struct rm_evidence *v, const struct rm_run_window *w,
                       const struct rm_experiment *e)
 {
     *v = (struct rm_evidence){.core_flops = NAN, .copy_bytes = NAN, .due = NAN};

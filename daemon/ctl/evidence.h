@@ -27,7 +27,7 @@ struct rm_evidence {
     double due_min, due_max;           /* bounds of the limiter, in updates */
 };
 
-void rm_evidence_read(struct rm_evidence *evidence, const struct rm_window *window,
+void rm_evidence_read(struct rm_evidence *evidence, const struct rm_run_window *window,
                       const struct rm_experiment *experiment);
 
 /* The lines of text for people; empty if nothing is known. */

@@ -28,15 +28,15 @@ static enum rm_role role_of(const char *worker)
     return RM_ROLE_SOLO;
 }
 
-static double seconds_of(const struct rm_window *w, const char *worker, const char *group,
+static double seconds_of(const struct rm_run_window *w, const char *worker, const char *group,
                          const char *name)
 {
     char metric[64];
     snprintf(metric, sizeof metric, "%s_%s_ns", group, name);
-    return rm_window_grown_of(w, "worker", worker, metric) / 1e9;
+    return rm_run_window_grown_of(w, "worker", worker, metric) / 1e9;
 }
 
-static void read_duty(struct rm_explained_duty *d, const struct rm_window *w, const char *name)
+static void read_duty(struct rm_explained_duty *d, const struct rm_run_window *w, const char *name)
 {
     memset(d, 0, sizeof *d);
     snprintf(d->name, sizeof d->name, "%s", name);
@@ -47,17 +47,17 @@ static void read_duty(struct rm_explained_duty *d, const struct rm_window *w, co
     }
     for (int i = 0; i < RM_WAIT_COUNT; i++)
         d->wait[i] = seconds_of(w, name, "wait", rm_wait_name((enum rm_wait)i));
-    d->cpu = rm_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
-    d->no_core = rm_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
-    d->turns = rm_window_grown_of(w, "worker", name, "turns");
-    d->sleeps = rm_window_grown_of(w, "worker", name, "sleeps");
+    d->cpu = rm_run_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
+    d->no_core = rm_run_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+    d->turns = rm_run_window_grown_of(w, "worker", name, "turns");
+    d->sleeps = rm_run_window_grown_of(w, "worker", name, "sleeps");
 }
 
-static void read_duties(struct rm_explained *x, const struct rm_window *w)
+static void read_duties(struct rm_explained *x, const struct rm_run_window *w)
 {
     char name[RM_NAME_MAX];
     for (size_t i = 0; i < w->columns && x->duties < RM_BOARD_WORKERS; i++) {
-        if (!rm_window_name(w, i, "worker", "turns", name))
+        if (!rm_run_window_name(w, i, "worker", "turns", name))
             continue;
         read_duty(&x->duty[x->duties], w, name);
         x->duties += x->duty[x->duties].wall_s > 0;
@@ -213,7 +213,7 @@ static double products_share(double of_ceiling)
     return of_ceiling > OF_CEILING ? 1 : of_ceiling / OF_CEILING;
 }
 
-static void read_load(struct rm_explained *x, const struct rm_window *w)
+static void read_load(struct rm_explained *x, const struct rm_run_window *w)
 {
     struct rm_load *l = &x->load;
     double cpu = 0, paused = 0, held = 0;
@@ -231,15 +231,15 @@ static void read_load(struct rm_explained *x, const struct rm_window *w)
     x->window_s = w->seconds - paused;
     x->steps = w->steps;
     x->steps_per_s = x->steps / x->window_s;
-    x->updates = rm_window_updates(w);
+    x->updates = rm_run_window_updates(w);
     if (x->experiment->mode == RM_MODE_SEQUENTIAL)
         load_of_one_process(x, x->steps);
     else
         load_of_processes(x, x->steps);
-    const double daemon_s = rm_window_grown(w, "daemon_cpu_s"),
-                 host_s = rm_window_grown(w, "host_cpu_s");
-    const double steal_s = rm_window_grown(w, "host_steal_s"),
-                 cores = rm_window_value(w, w->last, "host_cores");
+    const double daemon_s = rm_run_window_grown(w, "daemon_cpu_s"),
+                 host_s = rm_run_window_grown(w, "host_cpu_s");
+    const double steal_s = rm_run_window_grown(w, "host_steal_s"),
+                 cores = rm_run_window_value(w, w->last, "host_cores");
     l->cores = isfinite(cores) && cores > 0 ? cores : 1;
     l->daemon_s = isfinite(daemon_s) ? daemon_s / x->steps : 0;
     double other = (isfinite(host_s) ? host_s : 0) - cpu - (isfinite(daemon_s) ? daemon_s : 0);
@@ -412,12 +412,12 @@ static void advise(struct rm_explained *x)
 int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, const char *csv,
                     const json_t *now, struct rm_error *error)
 {
-    struct rm_window w;
+    struct rm_run_window w;
     memset(x, 0, sizeof *x);
     x->experiment = experiment;
-    const int rc = rm_window_open(&w, csv, now, error);
+    const int rc = rm_run_window_open(&w, csv, now, error);
     if (!rc) {
-        rm_window_apply_settings(&w, experiment);
+        rm_run_window_apply_settings(&w, experiment);
         rm_evidence_read(&x->evidence, &w, experiment);
         read_duties(x, &w);
         read_load(x, &w);
@@ -427,7 +427,7 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
         judge(x);
         advise(x);
     }
-    rm_window_free(&w);
+    rm_run_window_free(&w);
     return rc;
 }
 
@@ -446,7 +446,7 @@ int rm_explain_run(struct rm_explained *x, const char *directory, const json_t *
         return rc;
     }
     snprintf(path, sizeof path, "%s/metrics.csv", directory);
-    char *csv = rm_window_read(path, error);
+    char *csv = rm_run_window_read(path, error);
     if (!csv) {
         free(e);
         return -ENOENT;

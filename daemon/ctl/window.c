@@ -22,7 +22,7 @@
 
 /* --- rows of metrics ------------------------------------------------------------------------- */
 
-void rm_window_free(struct rm_window *w)
+void rm_run_window_free(struct rm_run_window *w)
 {
     free(w->text);
     free(w->names);
@@ -57,7 +57,7 @@ static void parse_row(double *values, size_t columns, const char *at)
 }
 
 /* One row more than the text has, for the running experiment's. */
-static int parse_rows(struct rm_window *w, const char *csv)
+static int parse_rows(struct rm_run_window *w, const char *csv)
 {
     const char *first = line_end(csv);
     size_t lines = 0;
@@ -86,12 +86,12 @@ static int parse_rows(struct rm_window *w, const char *csv)
     return 0;
 }
 
-static double *row_of(const struct rm_window *w, size_t row)
+static double *row_of(const struct rm_run_window *w, size_t row)
 {
     return w->values + row * w->columns;
 }
 
-double rm_window_value(const struct rm_window *w, size_t row, const char *column)
+double rm_run_window_value(const struct rm_run_window *w, size_t row, const char *column)
 {
     for (size_t i = 0; i < w->columns; i++)
         if (!strcmp(w->names[i], column))
@@ -99,22 +99,23 @@ double rm_window_value(const struct rm_window *w, size_t row, const char *column
     return NAN;
 }
 
-double rm_window_value_of(const struct rm_window *w, size_t row, const char *kind, const char *name,
-                          const char *metric)
+double rm_run_window_value_of(const struct rm_run_window *w, size_t row, const char *kind,
+                              const char *name, const char *metric)
 {
     char column[256];
     snprintf(column, sizeof column, "%s.%s.%s", kind, name, metric);
-    return rm_window_value(w, row, column);
+    return rm_run_window_value(w, row, column);
 }
 
-static void put(const struct rm_window *w, double *row, const char *name, const json_t *number)
+static void put(const struct rm_run_window *w, double *row, const char *name, const json_t *number)
 {
     for (size_t i = 0; i < w->columns; i++)
         if (!strcmp(w->names[i], name))
             row[i] = rm_json_number(number);
 }
 
-static void put_blocks(const struct rm_window *w, double *row, const char *kind, const json_t *list)
+static void put_blocks(const struct rm_run_window *w, double *row, const char *kind,
+                       const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *block = json_array_get(list, i);
@@ -130,7 +131,7 @@ static void put_blocks(const struct rm_window *w, double *row, const char *kind,
 }
 
 /* A reply to `metrics` as one more row. */
-static void add_now(struct rm_window *w, const json_t *now)
+static void add_now(struct rm_run_window *w, const json_t *now)
 {
     const json_t *host = json_object_get(now, "host");
     const char *key;
@@ -154,7 +155,7 @@ static void add_now(struct rm_window *w, const json_t *now)
     put_blocks(w, row, "worker", json_object_get(now, "workers"));
 }
 
-char *rm_window_read(const char *path, struct rm_error *error)
+char *rm_run_window_read(const char *path, struct rm_error *error)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
@@ -185,23 +186,23 @@ char *rm_window_read(const char *path, struct rm_error *error)
 
 /* --- the window ------------------------------------------------------------------------------ */
 
-double rm_window_grown(const struct rm_window *w, const char *column)
+double rm_run_window_grown(const struct rm_run_window *w, const char *column)
 {
-    const double from = rm_window_value(w, w->first, column);
-    const double to = rm_window_value(w, w->last, column);
+    const double from = rm_run_window_value(w, w->first, column);
+    const double to = rm_run_window_value(w, w->last, column);
     return to >= from ? to - from : NAN;
 }
 
-double rm_window_grown_of(const struct rm_window *w, const char *kind, const char *name,
-                          const char *metric)
+double rm_run_window_grown_of(const struct rm_run_window *w, const char *kind, const char *name,
+                              const char *metric)
 {
-    const double from = rm_window_value_of(w, w->first, kind, name, metric);
-    const double to = rm_window_value_of(w, w->last, kind, name, metric);
+    const double from = rm_run_window_value_of(w, w->first, kind, name, metric);
+    const double to = rm_run_window_value_of(w, w->last, kind, name, metric);
     return to > from ? to - from : 0;
 }
 
-bool rm_window_name(const struct rm_window *w, size_t i, const char *kind, const char *metric,
-                    char *name)
+bool rm_run_window_name(const struct rm_run_window *w, size_t i, const char *kind,
+                        const char *metric, char *name)
 {
     const char *column = w->names[i];
     const size_t k = strlen(kind), all = strlen(column), m = strlen(metric);
@@ -213,29 +214,29 @@ bool rm_window_name(const struct rm_window *w, size_t i, const char *kind, const
     return true;
 }
 
-static double updates_at(const struct rm_window *w, size_t row)
+static double updates_at(const struct rm_run_window *w, size_t row)
 {
     char name[RM_NAME_MAX];
     double sum = 0;
     for (size_t i = 0; i < w->columns; i++)
-        if (rm_window_name(w, i, "policy", "updates", name))
+        if (rm_run_window_name(w, i, "policy", "updates", name))
             sum += row_of(w, row)[i];
     return sum;
 }
 
-double rm_window_updates(const struct rm_window *w)
+double rm_run_window_updates(const struct rm_run_window *w)
 {
     return updates_at(w, w->last) - updates_at(w, w->first);
 }
 
 /* Is this row of the same processes with the same settings as the one before? Then nothing has
  * begun again and no key has changed since. */
-static bool goes_on(const struct rm_window *w, size_t row)
+static bool goes_on(const struct rm_run_window *w, size_t row)
 {
     const double *before = row_of(w, row - 1), *after = row_of(w, row);
     char name[RM_NAME_MAX];
     for (size_t i = 0; i < w->columns; i++)
-        if ((rm_window_name(w, i, "worker", "cpu_ns", name) && after[i] < before[i]) ||
+        if ((rm_run_window_name(w, i, "worker", "cpu_ns", name) && after[i] < before[i]) ||
             (!strncmp(w->names[i], SETTING, strlen(SETTING)) && after[i] != before[i] &&
              !(isnan(after[i]) && isnan(before[i]))))
             return false;
@@ -243,7 +244,7 @@ static bool goes_on(const struct rm_window *w, size_t row)
 }
 
 /* Rows of earlier versions have no settings: then the configuration's stay. */
-void rm_window_apply_settings(const struct rm_window *w, struct rm_experiment *e)
+void rm_run_window_apply_settings(const struct rm_run_window *w, struct rm_experiment *e)
 {
     double values[RM_HOT_COUNT];
     char column[256];
@@ -251,37 +252,37 @@ void rm_window_apply_settings(const struct rm_window *w, struct rm_experiment *e
         if (rm_keys[i].hot == RM_COLD)
             continue;
         snprintf(column, sizeof column, SETTING "%s", rm_keys[i].path);
-        values[rm_keys[i].hot] = rm_window_value(w, w->last, column);
+        values[rm_keys[i].hot] = rm_run_window_value(w, w->last, column);
     }
     rm_config_apply_hot(e, values);
 }
 
 /* The window that ends at row `last`. Returns whether it is long enough. */
-static bool window_to(struct rm_window *w, size_t last)
+static bool window_to(struct rm_run_window *w, size_t last)
 {
-    const double end_s = rm_window_value(w, last, "time_s");
+    const double end_s = rm_run_window_value(w, last, "time_s");
     size_t first;
     for (first = last; first > 0; first--) {
-        const double time_s = rm_window_value(w, first - 1, "time_s");
+        const double time_s = rm_run_window_value(w, first - 1, "time_s");
         if (!goes_on(w, first) || end_s - time_s > WINDOW_S || time_s < WARM_UP * end_s ||
             updates_at(w, first - 1) <= 0)
             break;
     }
     w->first = first;
     w->last = last;
-    w->seconds = end_s - rm_window_value(w, first, "time_s");
-    w->steps = rm_window_value(w, last, "steps") - rm_window_value(w, first, "steps");
+    w->seconds = end_s - rm_run_window_value(w, first, "time_s");
+    w->steps = rm_run_window_value(w, last, "steps") - rm_run_window_value(w, first, "steps");
     return first < last && w->seconds >= WINDOW_MIN_S && w->steps > 0;
 }
 
 /* A run ends before its last row is written, so that this row's time is not all training. */
-static int find(struct rm_window *w, bool ended, struct rm_error *error)
+static int find(struct rm_run_window *w, bool ended, struct rm_error *error)
 {
     size_t last = 0;
     if (!w->count)
         return rm_fail(error, -EAGAIN, "there are no rows of metrics yet");
     for (size_t i = 1; i < w->count; i++) /* steps stand still in the final evaluation */
-        if (rm_window_value(w, i, "steps") > rm_window_value(w, last, "steps"))
+        if (rm_run_window_value(w, i, "steps") > rm_run_window_value(w, last, "steps"))
             last = i;
     if ((ended && last > 0 && window_to(w, last - 1)) || window_to(w, last))
         return 0;
@@ -292,9 +293,10 @@ static int find(struct rm_window *w, bool ended, struct rm_error *error)
                    w->count, rows + (rows > 0), WINDOW_MIN_S);
 }
 
-int rm_window_open(struct rm_window *w, const char *csv, const json_t *now, struct rm_error *error)
+int rm_run_window_open(struct rm_run_window *w, const char *csv, const json_t *now,
+                       struct rm_error *error)
 {
-    *w = (struct rm_window){.text = NULL};
+    *w = (struct rm_run_window){.text = NULL};
     const int rc = parse_rows(w, csv);
     if (rc)
         return rm_fail(error, rc, "metrics.csv: %s",

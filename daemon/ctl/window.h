@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rm_window {
+struct rm_run_window {
     char *text; /* of the names, which end with NUL */
     const char **names;
     size_t columns, count; /* of all rows */
@@ -23,32 +23,33 @@ struct rm_window {
  * run's beginning. `now`: a running experiment's reply to `metrics`, where the window ends; NULL:
  * the window ends at the file's last row of training. -EAGAIN with a message: there are too few
  * rows. Free the window in any case. */
-int rm_window_open(struct rm_window *window, const char *csv, const json_t *now,
-                   struct rm_error *error);
-void rm_window_free(struct rm_window *window);
+int rm_run_window_open(struct rm_run_window *window, const char *csv, const json_t *now,
+                       struct rm_error *error);
+void rm_run_window_free(struct rm_run_window *window);
 
 /* The text of the file: its first line and the last ones. NULL with a message. */
-char *rm_window_read(const char *path, struct rm_error *error);
+char *rm_run_window_read(const char *path, struct rm_error *error);
 
 /* Hot keys as the run had them at the window's end, which config.json does not have. */
-void rm_window_apply_settings(const struct rm_window *window, struct rm_experiment *experiment);
+void rm_run_window_apply_settings(const struct rm_run_window *window,
+                                  struct rm_experiment *experiment);
 
 /* The name in column `i` if that is "KIND.NAME.METRIC"; `name` has RM_NAME_MAX bytes. Returns false
  * for other columns. */
-bool rm_window_name(const struct rm_window *window, size_t i, const char *kind, const char *metric,
-                    char *name);
+bool rm_run_window_name(const struct rm_run_window *window, size_t i, const char *kind,
+                        const char *metric, char *name);
 
 /* A column's number in a row, NAN if there is none; of a policy or a worker. */
-double rm_window_value(const struct rm_window *window, size_t row, const char *column);
-double rm_window_value_of(const struct rm_window *window, size_t row, const char *kind,
-                          const char *name, const char *metric);
+double rm_run_window_value(const struct rm_run_window *window, size_t row, const char *column);
+double rm_run_window_value_of(const struct rm_run_window *window, size_t row, const char *kind,
+                              const char *name, const char *metric);
 
 /* How far a counter grew. NAN: it did not; for a policy or a worker 0. */
-double rm_window_grown(const struct rm_window *window, const char *column);
-double rm_window_grown_of(const struct rm_window *window, const char *kind, const char *name,
-                          const char *metric);
+double rm_run_window_grown(const struct rm_run_window *window, const char *column);
+double rm_run_window_grown_of(const struct rm_run_window *window, const char *kind,
+                              const char *name, const char *metric);
 
 /* Updates of all policies in the window. */
-double rm_window_updates(const struct rm_window *window);
+double rm_run_window_updates(const struct rm_run_window *window);
 
 #endif

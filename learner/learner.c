@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,7 +205,6 @@ static void note_work(struct rm_learner *l)
 {
     struct rm_board_policy *c = l->counters;
     const uint64_t parameters = l->method->flops > 0 ? rm_net_param_count(l->method->net) : 0;
-    double flops = 0;
     RM_POKE(&c->parameters, parameters);
     RM_POKE(&c->update_flops, l->method->flops);
     RM_POKE(&c->core_flops, 0.0); /* those of a predecessor, maybe on another device */
@@ -216,9 +214,7 @@ static void note_work(struct rm_learner *l)
     const char *isa = l->experiment->learner.isa;
     if (l->experiment->learner.compute == RM_COMPUTE_BF16 && rm_backend_cpu_has_bf16(isa))
         isa = "bf16";
-    for (int i = 0; i < FLOPS_TRIES; i++)
-        flops = fmax(flops, rm_ceiling_flops(isa));
-    RM_POKE(&c->core_flops, flops);
+    RM_POKE(&c->core_flops, rm_ceiling_flops(isa, FLOPS_TRIES));
     if (parameters * sizeof(float) > COPY_BYTES / 8)
         RM_POKE(&c->copy_bytes, rm_ceiling_copy(COPY_BYTES, COPY_TRIES));
 }

@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 /* Floating-point operations a second of multiply-adds (two operations each) of float32:
- * 0.1 ms of them. `isa`: "x86-64-v2", -v3 or -v4; NULL or "auto": the best
+ * the best of `tries`, each over 0.1 ms. `isa`: "x86-64-v2", -v3 or -v4; NULL or "auto": the best
  * that the core has; "bf16": products of bf16, if the core has them, else as "auto". 0: the
  * clock is too coarse. */
-double rm_ceiling_flops(const char *isa);
+double rm_ceiling_flops(const char *isa, unsigned tries);
 
 /* Bytes a second that memcpy copies from one block of `bytes` to another: the best of `tries`, each
  * over at least 16 MiB. 0: no memory. */

@@ -124,7 +124,7 @@ bool rm_bench_wanted(int argc, char **argv, const char *name)
 
 double rm_bench_fma_once(const char *isa)
 {
-    return rm_ceiling_flops(isa) / 1e9;
+    return rm_ceiling_flops(isa, 1) / 1e9;
 }
 
 double rm_bench_fma_gflops(void)
@@ -134,14 +134,7 @@ double rm_bench_fma_gflops(void)
 
 double rm_bench_fma_gflops_of(const char *isa)
 {
-    /* The best of several: a ceiling is what the core can do when nobody disturbs it. */
-    double best = 0;
-    for (int i = 0; i < TRIES; i++) {
-        double gflops = rm_bench_fma_once(isa);
-        if (gflops > best)
-            best = gflops;
-    }
-    return best;
+    return rm_ceiling_flops(isa, TRIES) / 1e9;
 }
 
 double rm_bench_memcpy_gbs(size_t bytes)

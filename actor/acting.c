@@ -33,8 +33,6 @@ int rm_acting_create(struct rm_acting *acting, const struct rm_experiment *exper
     if (rc < 0)
         return rc;
     acting->quantiles = rm_net_uses_quantiles(acting->net) ? quantiles : 0;
-    if (!shape.history.queries)
-        acting->row_flops = rm_net_forward_flops(acting->net, 1, acting->quantiles);
     acting->draws = rm_algorithm_traits(experiment->algorithm.name)->policy;
     acting->distribution = rm_categorical_of(&policy->shape);
     acting->gaussian = (struct rm_gaussian){policy->reals, rm_bounds_by_tanh(experiment)};

@@ -35,8 +35,7 @@ struct rm_acting {
     uint32_t quantiles;          /* IQN: draws per decision, else 0 */
     uint32_t chunk;              /* rows of one forward pass */
     uint64_t rows;               /* rows of forward passes; who counts sets it to 0 */
-    double row_flops; /* operations of the products of a row; 0: not known, with kept keys */
-    bool draws;       /* the network computes logits, not values of actions */
+    bool draws;                  /* the network computes logits, not values of actions */
     uint64_t seed;
 };
 

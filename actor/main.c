@@ -361,6 +361,8 @@ int main(int argc, char **argv)
         (rc = rm_plan_make(&plan, &experiment, &error)) < 0)
         return failed(NULL, rc, &error);
     rm_python_place(&experiment, options.directory);
+    if (options.actor)
+        rm_python_lengthen(&experiment);
     if (options.actor && options.index >= experiment.actor.count) {
         rm_fail(&error, -EINVAL, "--actor %u: must be 0..%u", options.index,
                 experiment.actor.count - 1);

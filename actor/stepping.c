@@ -824,7 +824,9 @@ uint64_t rm_stepping_take_flops(struct rm_stepping *s)
     double flops = 0;
     for (uint32_t i = 0; i < s->plan->policies; i++) {
         struct rm_acting *acting = &s->policies[i].acting;
-        flops += acting->row_flops * (double)acting->rows;
+        if (!acting->types) /* with kept keys it is not known */
+            flops += rm_net_workspace_row_flops(acting->workspace, acting->quantiles) *
+                     (double)acting->rows;
         acting->rows = 0;
     }
     return (uint64_t)flops;

@@ -200,13 +200,20 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
 #define COPY_TRIES  4
 #define COPY_BYTES  (32u << 20) /* more than most caches */
 
+static void note_flops(struct rm_learner *l)
+{
+    const struct rm_method *m = l->method;
+    RM_POKE(&l->counters->update_flops,
+            m->flops > 0 ? m->flops * rm_net_workspace_filled(m->space) : 0);
+}
+
 /* What an update has to do at least, and the most that a core can do. */
 static void note_work(struct rm_learner *l)
 {
     struct rm_board_policy *c = l->counters;
     const uint64_t parameters = l->method->flops > 0 ? rm_net_param_count(l->method->net) : 0;
     RM_POKE(&c->parameters, parameters);
-    RM_POKE(&c->update_flops, l->method->flops);
+    note_flops(l);
     RM_POKE(&c->core_flops, 0.0); /* those of a predecessor, maybe on another device */
     RM_POKE(&c->copy_bytes, 0.0);
     if (l->backend->device || !parameters)
@@ -495,8 +502,10 @@ static int do_work(void *self, struct rm_error *error)
     else if (!rc)
         rc = turn == RM_METHOD_WORKED;
     l->clock.waits = l->waits;
-    if (RM_PEEK(&l->counters->published) != published)
+    if (RM_PEEK(&l->counters->published) != published) {
         wake_followers(l);
+        note_flops(l);
+    }
     count_device(l);
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
     return rc;

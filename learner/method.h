@@ -76,7 +76,8 @@ struct rm_method {
     const struct rm_method_ops *ops;
     const struct rm_net *net;
     const float *params; /* the parameters to publish, in the backend's memory */
-    double flops;        /* operations of the products of an update; 0: it makes none */
+    double flops; /* operations of the products of an update, padding included; 0: it makes none */
+    const struct rm_net_workspace *space; /* that makes them, and knows how much is padding */
     uint64_t updates; /* updates made, including predecessors'; late ones only after their results
                          arrived */
 };

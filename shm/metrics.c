@@ -85,7 +85,8 @@ const struct rm_metric rm_policy_metrics[] = {
            "times that the learner waited for its device"),
     POLICY(GAUGE, U64, "parameters", parameters, "numbers", "parameters that are trained"),
     POLICY(GAUGE, F64, "update_flops", update_flops, "operations",
-           "floating-point operations of the products of an update; a multiply-add is two"),
+           "floating-point operations of the products of an update, without padding; a "
+           "multiply-add is two"),
     POLICY(GAUGE, F64, "core_flops", core_flops, "operations/s",
            "most floating-point operations a second of a core, measured when the learner started; "
            "0: it trains on a device"),

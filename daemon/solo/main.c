@@ -81,6 +81,7 @@ static int run(const char *run_directory, const char *resume, const char *newest
     if (r == 0) /* with what it writes itself: policies and checkpoints */
         r = rm_sandbox_enter(&experiment, run_directory[0] ? run_directory : NULL, error);
     rm_python_place(&experiment, run_directory[0] ? run_directory : NULL);
+    rm_python_lengthen(&experiment);
     if (r == 0)
         r = rm_plan_make(&plan, &experiment, error);
     if (r == 0)

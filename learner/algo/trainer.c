@@ -126,6 +126,11 @@ const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer)
     return trainer->all[0]->nets[0].net;
 }
 
+const struct rm_net_workspace *rm_trainer_workspace(const struct rm_trainer *trainer)
+{
+    return trainer->all[0]->nets[0].online;
+}
+
 double rm_trainer_update_flops(const struct rm_trainer *trainer)
 {
     const struct rm_updates *u = trainer->all[0];

@@ -163,7 +163,9 @@ void rm_trainer_state(struct rm_trainer *trainer, struct rm_state *state);
 const float *rm_trainer_params(const struct rm_trainer *trainer);
 const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer);
 
-/* Floating-point operations of the matrix products of one update (a multiply-add is two). */
+/* Floating-point operations of the matrix products of one update (a multiply-add is two), padding
+ * included, and the workspace that makes them. */
 double rm_trainer_update_flops(const struct rm_trainer *trainer);
+const struct rm_net_workspace *rm_trainer_workspace(const struct rm_trainer *trainer);
 
 #endif

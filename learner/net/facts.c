@@ -80,14 +80,18 @@ static double rows_of(const struct rm_row_form *form, double batch, double quant
     return batch * form->tokens * (form->per_quantile ? quantiles : 1.0);
 }
 
-double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles)
+/* needed: by step; NULL: all are. filled: the share of tokens that is no padding. */
+static double forward_flops(const struct rm_net *net, const bool *needed, double filled,
+                            uint32_t batch, uint32_t quantiles)
 {
     double flops = 0.0;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step *s = &net->steps[i];
+        if (needed && !needed[i])
+            continue;
         /* The cosine embedding's product has as many rows as its result. */
         const struct rm_row_form *form = s->kind == RM_STEP_COSINE ? &s->out : &s->in;
-        double rows = rows_of(form, batch, quantiles);
+        double rows = rows_of(form, batch, quantiles) * (form->padded ? filled : 1);
         for (uint32_t j = 0; j < s->product_count; j++)
             flops += 2.0 * rows * s->product[j].in * s->product[j].out;
         if (rm_step_ops[s->kind]->flops)
@@ -95,6 +99,21 @@ double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t q
                 rows_of(&s->in, batch, quantiles) / s->in.tokens * rm_step_ops[s->kind]->flops(s);
     }
     return flops;
+}
+
+double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles)
+{
+    return forward_flops(net, NULL, 1, batch, quantiles);
+}
+
+double rm_net_workspace_filled(const struct rm_net_workspace *w)
+{
+    return w->tokens ? (double)w->tokens / (double)(w->tokens + w->padding) : 1;
+}
+
+double rm_net_workspace_row_flops(const struct rm_net_workspace *w, uint32_t quantiles)
+{
+    return forward_flops(w->net, w->needed, rm_net_workspace_filled(w), 1, quantiles);
 }
 
 /* The forward pass's operations once for the gradients of weights, and once more for the gradients

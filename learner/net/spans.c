@@ -72,8 +72,11 @@ void rm_spans_find(struct rm_net_workspace *w, uint32_t batch)
         if (rm_on_device(w))
             w->backend->ops->find_spans(w->backend, w->x, batch, &net->sets[k], w->spans[k],
                                         w->slots[k]);
-        else
+        else {
             find(&net->sets[k], w->x, batch, w->spans[k], w->slots[k]);
+            w->tokens += w->spans[k][batch];
+            w->padding += (uint64_t)batch * net->sets[k].tokens - w->spans[k][batch];
+        }
 }
 
 uint32_t rm_spans_group(const struct rm_net_workspace *w, uint32_t first, uint32_t batch,

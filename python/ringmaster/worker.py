@@ -3,6 +3,7 @@ descriptors that only the actor can give."""
 import json
 import os
 import sys
+import time
 import traceback
 
 if sys.version_info < (3, 8):
@@ -29,7 +30,7 @@ def sentence_of(error):
 class Worker:
     def __init__(self, channel):
         self.channel, self.words = channel, channel.words
-        self.batch = None
+        self.batch, self.lengthen_by = None, 0.0
 
     def start(self, *_):
         try:
@@ -42,6 +43,7 @@ class Worker:
         from . import making, worlds
         order = json.loads(self.channel.text())
         self.words[channels.W_WORLD] = 0
+        self.lengthen_by = order["lengthen_by"]
         worlds.Draws.seed(order["seed"])
         made, env = making.first(order["python"], order["options"], order.get("show"))
         self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.words)
@@ -55,7 +57,13 @@ class Worker:
         self.batch.reset()
 
     def step(self, phase, first, worlds):
+        begin = time.perf_counter()
         self.batch.step(phase, first, first + worlds)
+        if self.lengthen_by:
+            now = time.perf_counter()
+            end = now + self.lengthen_by * (now - begin)
+            while time.perf_counter() < end:
+                pass
 
     def run(self):
         does = {channels.START: self.start, channels.LAYOUT: self.layout, channels.RESET: self.reset,

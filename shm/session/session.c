@@ -655,8 +655,11 @@ void rm_session_phase_start(const struct rm_session *session, struct rm_phase_cl
                             uint32_t worker, enum rm_role role)
 {
     const struct rm_experiment *e = &session->experiment;
+    uint32_t phases = rm_station_phases(e->debug.lengthen, role);
+    if (e->world.python[0])
+        phases &= ~(uint32_t)(1u << RM_PHASE_ENVIRONMENT);
     rm_phase_start(clock, &session->board.workers[worker]);
-    rm_phase_lengthen(clock, rm_station_phases(e->debug.lengthen, role), e->debug.lengthen_by);
+    rm_phase_lengthen(clock, phases, e->debug.lengthen_by);
 }
 
 void rm_session_wake_up(struct rm_session *session)

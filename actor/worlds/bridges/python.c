@@ -9,6 +9,7 @@
 #include "shm/base/float_word.h"
 #include "shm/base/rng.h"
 #include "shm/base/severity.h"
+#include "shm/station.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -81,7 +82,7 @@ static struct {
     uint32_t workers, deaths_max;
     uint64_t recycle_bytes; /* 0: never */
     const char *show;       /* "picture", "text" or NULL */
-    double deadline_s, deaths_window_s;
+    double lengthen_by, deadline_s, deaths_window_s;
     struct rm_python_manner manner;
     char directory[PATH_MAX];
 } place = {.workers = 1,
@@ -110,6 +111,11 @@ void rm_python_place(const struct rm_experiment *e, const char *directory)
 void rm_python_show(bool picture)
 {
     place.show = picture ? "picture" : "text";
+}
+
+void rm_python_lengthen(const struct rm_experiment *e)
+{
+    place.lengthen_by = e->debug.lengthen == RM_STATION_WORLD ? e->debug.lengthen_by : 0;
 }
 
 static uint64_t deadline(double times)
@@ -280,12 +286,12 @@ static char *order_of(const struct rm_env *env, const struct share *share)
     json_t *options = json_loads(env->world.options[0] ? env->world.options : "{}", 0, NULL);
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, env->seed);
-    json_t *order =
-        json_pack("{s:s, s:s, s:o, s:i, s:I, s:s, s:I, s:o*, s:s*}", "python", env->world.python,
-                  "name", env->world.name, "options", options, "worlds", (int)share->count,
-                  "first_world", (json_int_t)env->first_world + (json_int_t)share->first,
-                  "run_seed", seed, "seed", (json_int_t)seed_of(env, share->first, 0), "figures",
-                  known_figures(env), "show", place.show);
+    json_t *order = json_pack(
+        "{s:s, s:s, s:o, s:i, s:I, s:s, s:I, s:o*, s:s*, s:f}", "python", env->world.python, "name",
+        env->world.name, "options", options, "worlds", (int)share->count, "first_world",
+        (json_int_t)env->first_world + (json_int_t)share->first, "run_seed", seed, "seed",
+        (json_int_t)seed_of(env, share->first, 0), "figures", known_figures(env), "show",
+        place.show, "lengthen_by", place.lengthen_by);
     char *text = order ? json_dumps(order, JSON_COMPACT) : NULL;
     json_decref(order);
     return text;

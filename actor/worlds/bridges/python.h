@@ -27,6 +27,10 @@ extern const struct rm_world_groups rm_python_groups;
  * this call workers are confined, and each batch has one. */
 void rm_python_place(const struct rm_experiment *experiment, const char *directory);
 
+/* Worlds created from now on take longer for a step, as `debug.lengthen` says: by the time of their
+ * workers, in which the actor may do other work. */
+void rm_python_lengthen(const struct rm_experiment *experiment);
+
 /* Worlds created from now on can be shown, as pictures or as text. */
 void rm_python_show(bool picture);
 

@@ -2,6 +2,8 @@
  * workers. */
 #include "actor/worlds/bridges/python.h"
 #include "learner/net/features.h"
+#include "shm/base/clock.h"
+#include "shm/station.h"
 #include "tests/support/batch.h"
 #include "tests/support/python.h"
 #include "tests/support/unit.h"
@@ -242,6 +244,21 @@ static void who_is_ready_first_comes_first(void **state)
     assert_true(floats(0, 0)[1] == 1);
     rm_test_batch_close(&batch);
     rmdir(folder);
+}
+
+static void steps_of_worlds_can_be_lengthened(void **state)
+{
+    static struct rm_experiment e = {.debug = {.lengthen = RM_STATION_WORLD, .lengthen_by = 2}};
+    (void)state;
+    rm_python_lengthen(&e);
+    open_world("games:slow", NULL, 1, 1);
+    const uint64_t begin = rm_now_ns();
+    for (int t = 0; t < 4; t++)
+        step(0);
+    assert_in_range(rm_now_ns() - begin, 4 * 3 * 5000000, UINT64_MAX);
+    rm_test_batch_close(&batch);
+    e.debug.lengthen_by = 0;
+    rm_python_lengthen(&e);
 }
 
 /* One of several observations: its name, type and place; a code is one-hot, `codes` wide. */
@@ -607,6 +624,7 @@ int main(void)
         cmocka_unit_test(worlds_are_made_with_seeds_of_their_own),
         cmocka_unit_test(groups_step_apart),
         cmocka_unit_test(who_is_ready_first_comes_first),
+        cmocka_unit_test(steps_of_worlds_can_be_lengthened),
         cmocka_unit_test(leaves_are_named_observations),
         cmocka_unit_test(real_actions_arrive),
         cmocka_unit_test(small_types_are_kept),

@@ -102,6 +102,32 @@ static void states_do_not_meet(void **state)
     unmake(&f);
 }
 
+/* Neither padding nor a value that nobody asks for is counted as work. */
+static void operations_are_those_that_are_made(void **state)
+{
+    struct fixture f;
+    uint32_t tokens = 0;
+    make(&f, ((struct level_state *)*state)->backend);
+    for (uint32_t s = 0; s < STATES; s++)
+        for (uint32_t t = 0; t < TOKENS; t++)
+            tokens += t == 0 || f.x[s][t][0] != 0;
+    const double share = (double)tokens / (STATES * TOKENS);
+    struct rm_net_workspace *all = workspace(&f, RM_NET_INFER), *act = workspace(&f, RM_NET_ACT);
+    const struct rm_net_input input = {.x = f.x, .batch = STATES};
+    assert_true(rm_net_workspace_filled(all) == 1);
+    rm_net_forward(all, f.params, &input);
+    rm_net_forward(act, f.params, &input);
+    assert_float_equal(rm_net_workspace_filled(all), share, 1e-9);
+    const double whole = rm_net_workspace_row_flops(all, 0),
+                 most = rm_net_forward_flops(f.net, 1, 0);
+    assert_true(whole > share * most && whole < most);
+    const double value = 2.0 * 40 * 20 + 2.0 * 20; /* of the state: its layer and its head */
+    assert_float_equal(rm_net_workspace_row_flops(act, 0), whole - value, 1e-3);
+    rm_net_workspace_destroy(all);
+    rm_net_workspace_destroy(act);
+    unmake(&f);
+}
+
 /* Candidates at other places score the same there; where there is none, 0. */
 static void places_do_not_matter(void **state)
 {
@@ -275,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_do_not_meet),
+        cmocka_unit_test(operations_are_those_that_are_made),
         cmocka_unit_test(places_do_not_matter),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(refusals),

@@ -364,6 +364,15 @@ class Waiting(Corridor):
 waiting = Waiting
 
 
+class Slow(Corridor):
+    def step(self, action):
+        time.sleep(0.005)
+        return super().step(action)
+
+
+slow = Slow
+
+
 def rendered():
     """As MuJoCo's environments do."""
     import glfw  # noqa: F401

@@ -819,11 +819,15 @@ static int create(struct rm_stepping *s, const struct rm_stepping_options *o,
     return 0;
 }
 
+#define FLOPS_ROWS 1024 /* fewer are counted later: counting takes as long as a small row */
+
 uint64_t rm_stepping_take_flops(struct rm_stepping *s)
 {
     double flops = 0;
     for (uint32_t i = 0; i < s->plan->policies; i++) {
         struct rm_acting *acting = &s->policies[i].acting;
+        if (acting->rows < FLOPS_ROWS)
+            continue;
         if (!acting->types) /* with kept keys it is not known */
             flops += rm_net_workspace_row_flops(acting->workspace, acting->quantiles) *
                      (double)acting->rows;

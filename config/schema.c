@@ -668,7 +668,8 @@ const struct rm_key rm_keys[] = {
          "The station that `debug.lengthen_by` makes longer: stepping worlds, acting, sampling "
          "batches, the update, publishing weights, or the evaluator ([explain.md](explain.md))."),
     F64("debug.lengthen_by", ANY, debug.lengthen_by, 0, 100, 0, "",
-        "Share by which work of that station takes longer: its process keeps a core busy for so "
-        "much more time. How much slower the run becomes shows how far the station limits it."),
+        "Share by which work of that station takes longer: its process, for Python "
+        "worlds their worker, keeps a core busy for so much more time. How much slower the run "
+        "becomes shows how far the station limits it."),
 };
 const size_t rm_key_count = sizeof(rm_keys) / sizeof(rm_keys[0]);

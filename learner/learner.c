@@ -200,11 +200,13 @@ static int open_method(struct rm_learner *l, struct rm_error *error)
 #define COPY_TRIES  4
 #define COPY_BYTES  (32u << 20) /* more than most caches */
 
+/* Again after each publication: batches differ in their padding. */
 static void note_flops(struct rm_learner *l)
 {
     const struct rm_method *m = l->method;
+    const double all = m->flops > 0 ? rm_net_forward_flops(m->net, 1, 1) : 0;
     RM_POKE(&l->counters->update_flops,
-            m->flops > 0 ? m->flops * rm_net_workspace_filled(m->space) : 0);
+            all > 0 ? m->flops * rm_net_workspace_row_flops(m->space, 1) / all : 0);
 }
 
 /* What an update has to do at least, and the most that a core can do. */

@@ -77,7 +77,7 @@ struct rm_method {
     const struct rm_net *net;
     const float *params; /* the parameters to publish, in the backend's memory */
     double flops; /* operations of the products of an update, padding included; 0: it makes none */
-    const struct rm_net_workspace *space; /* that makes them, and knows how much is padding */
+    const struct rm_net_workspace *space; /* that makes them */
     uint64_t updates; /* updates made, including predecessors'; late ones only after their results
                          arrived */
 };

@@ -80,40 +80,44 @@ static double rows_of(const struct rm_row_form *form, double batch, double quant
     return batch * form->tokens * (form->per_quantile ? quantiles : 1.0);
 }
 
-/* needed: by step; NULL: all are. filled: the share of tokens that is no padding. */
-static double forward_flops(const struct rm_net *net, const bool *needed, double filled,
+/* The share of the tokens in rows of this form that is no padding. */
+static double filled(const struct rm_net_workspace *w, const struct rm_row_form *form)
+{
+    if (!form->padded || !w->tokens[form->padded - 1])
+        return 1;
+    const double tokens = (double)w->tokens[form->padded - 1];
+    return tokens / (tokens + (double)w->padding[form->padded - 1]);
+}
+
+/* w: only the steps that it needs, without padding; NULL: all of it. */
+static double forward_flops(const struct rm_net *net, const struct rm_net_workspace *w,
                             uint32_t batch, uint32_t quantiles)
 {
     double flops = 0.0;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step *s = &net->steps[i];
-        if (needed && !needed[i])
+        if (w && !w->needed[i])
             continue;
         /* The cosine embedding's product has as many rows as its result. */
         const struct rm_row_form *form = s->kind == RM_STEP_COSINE ? &s->out : &s->in;
-        double rows = rows_of(form, batch, quantiles) * (form->padded ? filled : 1);
+        const double share = w ? filled(w, form) : 1,
+                     rows = share * rows_of(form, batch, quantiles);
         for (uint32_t j = 0; j < s->product_count; j++)
             flops += 2.0 * rows * s->product[j].in * s->product[j].out;
-        if (rm_step_ops[s->kind]->flops)
-            flops +=
-                rows_of(&s->in, batch, quantiles) / s->in.tokens * rm_step_ops[s->kind]->flops(s);
+        if (rm_step_ops[s->kind]->flops) /* of pairs of tokens: the square, at least */
+            flops += share * rows / s->in.tokens * rm_step_ops[s->kind]->flops(s);
     }
     return flops;
 }
 
 double rm_net_forward_flops(const struct rm_net *net, uint32_t batch, uint32_t quantiles)
 {
-    return forward_flops(net, NULL, 1, batch, quantiles);
-}
-
-double rm_net_workspace_filled(const struct rm_net_workspace *w)
-{
-    return w->tokens ? (double)w->tokens / (double)(w->tokens + w->padding) : 1;
+    return forward_flops(net, NULL, batch, quantiles);
 }
 
 double rm_net_workspace_row_flops(const struct rm_net_workspace *w, uint32_t quantiles)
 {
-    return forward_flops(w->net, w->needed, rm_net_workspace_filled(w), 1, quantiles);
+    return forward_flops(w->net, w, 1, quantiles);
 }
 
 /* The forward pass's operations once for the gradients of weights, and once more for the gradients

@@ -88,11 +88,9 @@ int rm_net_workspace_create(struct rm_net_workspace **workspace, const struct rm
 uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *workspace);
 void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
-/* Of the places for tokens in all batches so far, the share that was no padding, from 0 to 1; 1
- * without tokens, and on a device. */
-double rm_net_workspace_filled(const struct rm_net_workspace *workspace);
 /* Operations of the products of a row's forward pass, as rm_net_forward_flops(): of the layers that
- * the workspace needs, and of that share of the tokens. */
+ * the workspace needs, and without the share of tokens that was padding in its batches so far. On a
+ * device, and in tiles, padding counts. */
 double rm_net_workspace_row_flops(const struct rm_net_workspace *workspace, uint32_t quantiles);
 
 /* Packs the weights of `params`; the workspace keeps packed, transposed or noise-free effective

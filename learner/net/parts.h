@@ -264,8 +264,9 @@ struct rm_net_workspace {
      * and row r is token slots[r] of its state. spans (max_batch + 1), slots (max_batch * tokens of
      * the set); on a device, in its memory. */
     uint32_t *spans[RM_TOKEN_SETS_MAX], *slots[RM_TOKEN_SETS_MAX];
-    uint64_t tokens, padding; /* of all batches so far; 0 on a device */
-    float **owned;            /* every allocation */
+    /* Of all batches so far, by set; 0 on a device. */
+    uint64_t tokens[RM_TOKEN_SETS_MAX], padding[RM_TOKEN_SETS_MAX];
+    float **owned; /* every allocation */
     size_t owned_count, floats;
 };
 

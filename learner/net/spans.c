@@ -74,8 +74,8 @@ void rm_spans_find(struct rm_net_workspace *w, uint32_t batch)
                                         w->slots[k]);
         else {
             find(&net->sets[k], w->x, batch, w->spans[k], w->slots[k]);
-            w->tokens += w->spans[k][batch];
-            w->padding += (uint64_t)batch * net->sets[k].tokens - w->spans[k][batch];
+            w->tokens[k] += w->spans[k][batch];
+            w->padding[k] += (uint64_t)batch * net->sets[k].tokens - w->spans[k][batch];
         }
 }
 

@@ -656,7 +656,7 @@ void rm_session_phase_start(const struct rm_session *session, struct rm_phase_cl
 {
     const struct rm_experiment *e = &session->experiment;
     uint32_t phases = rm_station_phases(e->debug.lengthen, role);
-    if (e->world.python[0])
+    if (e->world.python[0] && role == RM_ROLE_ACTOR)
         phases &= ~(uint32_t)(1u << RM_PHASE_ENVIRONMENT);
     rm_phase_start(clock, &session->board.workers[worker]);
     rm_phase_lengthen(clock, phases, e->debug.lengthen_by);

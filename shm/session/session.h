@@ -188,8 +188,8 @@ enum rm_worker_state rm_session_process_state(const struct rm_session *session, 
  * one. */
 struct rm_wake rm_session_wake(struct rm_session *session, uint32_t worker);
 
-/* Starts the worker's stopwatch, with the phases that debug.lengthen makes longer. Workers of
- * Python worlds lengthen their own steps (actor/worlds/bridges/python.h). */
+/* Starts the worker's stopwatch, with the phases that debug.lengthen makes longer. The workers of
+ * Python worlds lengthen an actor's steps themselves (actor/worlds/bridges/python.h). */
 void rm_session_phase_start(const struct rm_session *session, struct rm_phase_clock *clock,
                             uint32_t worker, enum rm_role role);
 

@@ -120,7 +120,7 @@ void rm_python_lengthen(const struct rm_experiment *e)
 
 static uint64_t deadline(double times)
 {
-    return rm_now_ns() + (uint64_t)(place.deadline_s * times * 1e9);
+    return rm_now_ns() + (uint64_t)(place.deadline_s * (1 + place.lengthen_by) * times * 1e9);
 }
 
 /* --- numbers --------------------------------------------------------------------------------- */

@@ -27,8 +27,8 @@ extern const struct rm_world_groups rm_python_groups;
  * this call workers are confined, and each batch has one. */
 void rm_python_place(const struct rm_experiment *experiment, const char *directory);
 
-/* Worlds created from now on take longer for a step, as `debug.lengthen` says: by the time of their
- * workers, in which the actor may do other work. */
+/* Steps of worlds created from now on take longer by `debug.lengthen_by`, if `debug.lengthen` is
+ * "world". Their workers spend that time, not the actor. */
 void rm_python_lengthen(const struct rm_experiment *experiment);
 
 /* Worlds created from now on can be shown, as pictures or as text. */

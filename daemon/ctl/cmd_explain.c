@@ -83,7 +83,7 @@ static void print_duties(const struct rm_explained *x, const struct rm_style *st
     char text[128];
     rm_table_begin(&table, columns, sizeof columns / sizeof columns[0]);
     for (uint32_t i = 0; i < x->duties; i++) {
-        const struct rm_explained_duty *d = &x->duty[i];
+        const struct rm_run_duty *d = &x->duty[i];
         const double waits = d->phase[RM_PHASE_WAITING];
         rm_table_cell(&table, "%s", d->name);
         rm_table_cell(&table, "%.0f%%", 100 * (1 - waits));

@@ -3,7 +3,6 @@
 #include "config/json_value.h"
 #include "config/traits.h"
 #include "daemon/ctl/bottleneck.h"
-#include "shm/board.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,28 +12,33 @@
     28.0          /* a parameter: reads its gradient, reads and writes it and two moments */
 #define BOUND 0.5 /* share of the most from which on it is what limits */
 
-static double phase_s(const struct rm_run_window *w, const char *worker, enum rm_phase phase)
+struct reading {
+    const struct rm_run_window *w;
+    const struct rm_experiment *e;
+    const struct rm_run_duty *duty;
+    uint32_t duties;
+};
+
+static double phase_s(const struct reading *r, const char *worker, enum rm_phase phase)
 {
-    char metric[64];
-    snprintf(metric, sizeof metric, "phase_%s_ns", rm_phase_name(phase));
-    return rm_run_window_grown_of(w, "worker", worker, metric) / 1e9;
+    for (uint32_t i = 0; i < r->duties; i++)
+        if (!strcmp(r->duty[i].name, worker))
+            return r->duty[i].phase[phase];
+    return 0;
 }
 
 /* The share of a worker's time in phases that the work takes on cores of its own. In sequential
  * mode, that of all duties: one process has them. */
-static double service(const struct rm_run_window *w, const char *worker, double threads,
-                      const struct rm_experiment *e)
+static double service(const struct reading *r, const char *worker, double threads)
 {
-    char name[RM_NAME_MAX];
     double busy = 0, cpu = 0, no_core = 0;
-    for (size_t i = 0; i < w->columns; i++) {
-        if (!rm_run_window_name(w, i, "worker", "cpu_ns", name) ||
-            (e->mode != RM_MODE_SEQUENTIAL && strcmp(name, worker) != 0))
+    for (uint32_t i = 0; i < r->duties; i++) {
+        const struct rm_run_duty *d = &r->duty[i];
+        if (r->e->mode != RM_MODE_SEQUENTIAL && strcmp(d->name, worker) != 0)
             continue;
-        for (int p = 0; p < RM_PHASE_COUNT; p++)
-            busy += p == RM_PHASE_WAITING ? 0 : phase_s(w, name, (enum rm_phase)p);
-        cpu += rm_run_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
-        no_core += rm_run_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+        busy += rm_run_duty_busy_s(d);
+        cpu += d->cpu;
+        no_core += d->no_core;
     }
     return busy > 0 ? rm_service_s(busy, cpu, no_core, threads) / busy : 1;
 }
@@ -51,17 +55,17 @@ static double at_end(const struct rm_run_window *w, const char *policy, const ch
 }
 
 /* The passes of updates. With rollouts, forward is the valuing of a rollout, once. */
-static double passes_s(const struct rm_run_window *w, const char *learner,
-                       const struct rm_experiment *e)
+static double passes_s(const struct reading *r, const char *learner)
 {
-    const bool rollout = rm_algorithm_traits(e->algorithm.name)->rollout;
-    return phase_s(w, learner, RM_PHASE_BACKWARD) +
-           (rollout ? 0 : phase_s(w, learner, RM_PHASE_FORWARD));
+    const bool rollout = rm_algorithm_traits(r->e->algorithm.name)->rollout;
+    return phase_s(r, learner, RM_PHASE_BACKWARD) +
+           (rollout ? 0 : phase_s(r, learner, RM_PHASE_FORWARD));
 }
 
-static void read_updates(struct rm_evidence *v, const struct rm_run_window *w,
-                         const struct rm_experiment *e)
+static void read_updates(struct rm_evidence *v, const struct reading *r)
 {
+    const struct rm_run_window *w = r->w;
+    const struct rm_experiment *e = r->e;
     char policy[RM_NAME_MAX], learner[RM_NAME_MAX + 16];
     double flops = 0, bytes = 0, passes = 0, optimizer = 0;
     for (size_t i = 0; i < w->columns; i++) {
@@ -74,13 +78,13 @@ static void read_updates(struct rm_evidence *v, const struct rm_run_window *w,
             continue;
         v->core_flops = fmax(core, isnan(v->core_flops) ? 0 : v->core_flops);
         flops += at_end(w, policy, "update_flops") * updates;
-        const double own = service(w, learner, e->learner.threads, e);
-        passes += own * passes_s(w, learner, e);
+        const double own = service(r, learner, e->learner.threads);
+        passes += own * passes_s(r, learner);
         if (!(copy > 0) || e->optimizer.name > RM_OPTIMIZER_ADAMW)
             continue;
         v->copy_bytes = fmax(copy, isnan(v->copy_bytes) ? 0 : v->copy_bytes);
         bytes += BYTES_OF_ADAM * at_end(w, policy, "parameters") * updates;
-        optimizer += own * phase_s(w, learner, RM_PHASE_OPTIMIZER);
+        optimizer += own * phase_s(r, learner, RM_PHASE_OPTIMIZER);
     }
     v->update_flops = share(flops, passes);
     v->update_share = v->update_flops / (v->core_flops * e->learner.threads);
@@ -89,9 +93,9 @@ static void read_updates(struct rm_evidence *v, const struct rm_run_window *w,
         optimizer > BOUND * (optimizer + passes) && v->optimizer_bytes > BOUND * 2 * v->copy_bytes;
 }
 
-static void read_acting(struct rm_evidence *v, const struct rm_run_window *w,
-                        const struct rm_experiment *e)
+static void read_acting(struct rm_evidence *v, const struct reading *r)
 {
+    const struct rm_run_window *w = r->w;
     char actor[RM_NAME_MAX];
     double flops = 0, seconds = 0;
     for (size_t i = 0; i < w->columns; i++) {
@@ -99,7 +103,7 @@ static void read_acting(struct rm_evidence *v, const struct rm_run_window *w,
             continue;
         const double own = rm_run_window_grown_of(w, "worker", actor, "acting_flops");
         flops += own;
-        seconds += own > 0 ? service(w, actor, 1, e) * phase_s(w, actor, RM_PHASE_INFERENCE) : 0;
+        seconds += own > 0 ? service(r, actor, 1) * phase_s(r, actor, RM_PHASE_INFERENCE) : 0;
     }
     v->acting_flops = share(flops, seconds);
     v->acting_share = v->acting_flops / v->core_flops;
@@ -141,11 +145,13 @@ static void read_due(struct rm_evidence *v, const struct rm_run_window *w,
 }
 
 void rm_evidence_read(struct rm_evidence *v, const struct rm_run_window *w,
-                      const struct rm_experiment *e)
+                      const struct rm_experiment *e, const struct rm_run_duty *duty,
+                      uint32_t duties)
 {
+    const struct reading r = {w, e, duty, duties};
     *v = (struct rm_evidence){.core_flops = NAN, .copy_bytes = NAN, .due = NAN};
-    read_updates(v, w, e);
-    read_acting(v, w, e);
+    read_updates(v, &r);
+    read_acting(v, &r);
     read_due(v, w, e);
 }
 

@@ -28,7 +28,8 @@ struct rm_evidence {
 };
 
 void rm_evidence_read(struct rm_evidence *evidence, const struct rm_run_window *window,
-                      const struct rm_experiment *experiment);
+                      const struct rm_experiment *experiment, const struct rm_run_duty *duty,
+                      uint32_t duties);
 
 /* The lines of text for people; empty if nothing is known. */
 #define RM_EVIDENCE_MAX 512

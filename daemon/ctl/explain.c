@@ -2,7 +2,6 @@
 
 #include "config/config.h"
 #include "config/traits.h"
-#include "daemon/ctl/window.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,57 +17,6 @@
 
 /* --- duties ---------------------------------------------------------------------------------- */
 
-static enum rm_role role_of(const char *worker)
-{
-    for (int r = 0; r < RM_ROLE_COUNT; r++) {
-        const char *role = rm_role_name((enum rm_role)r);
-        if (!strncmp(worker, role, strlen(role)))
-            return (enum rm_role)r;
-    }
-    return RM_ROLE_SOLO;
-}
-
-static double seconds_of(const struct rm_run_window *w, const char *worker, const char *group,
-                         const char *name)
-{
-    char metric[64];
-    snprintf(metric, sizeof metric, "%s_%s_ns", group, name);
-    return rm_run_window_grown_of(w, "worker", worker, metric) / 1e9;
-}
-
-static void read_duty(struct rm_explained_duty *d, const struct rm_run_window *w, const char *name)
-{
-    memset(d, 0, sizeof *d);
-    snprintf(d->name, sizeof d->name, "%s", name);
-    d->role = role_of(name);
-    for (int p = 0; p < RM_PHASE_COUNT; p++) {
-        d->phase[p] = seconds_of(w, name, "phase", rm_phase_name((enum rm_phase)p));
-        d->wall_s += d->phase[p];
-    }
-    for (int i = 0; i < RM_WAIT_COUNT; i++)
-        d->wait[i] = seconds_of(w, name, "wait", rm_wait_name((enum rm_wait)i));
-    d->cpu = rm_run_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
-    d->no_core = rm_run_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
-    d->turns = rm_run_window_grown_of(w, "worker", name, "turns");
-    d->sleeps = rm_run_window_grown_of(w, "worker", name, "sleeps");
-}
-
-static void read_duties(struct rm_explained *x, const struct rm_run_window *w)
-{
-    char name[RM_NAME_MAX];
-    for (size_t i = 0; i < w->columns && x->duties < RM_BOARD_WORKERS; i++) {
-        if (!rm_run_window_name(w, i, "worker", "turns", name))
-            continue;
-        read_duty(&x->duty[x->duties], w, name);
-        x->duties += x->duty[x->duties].wall_s > 0;
-    }
-}
-
-static double busy_s(const struct rm_explained_duty *d)
-{
-    return d->wall_s - d->phase[RM_PHASE_WAITING] - d->phase[RM_PHASE_CHECKPOINT];
-}
-
 /* The phases in which a duty calls the kernel, and wakes the other side. The woken process often
  * takes its waker's core, so that a duty without a core was first of all in these phases. */
 static uint32_t calling_phases(const struct rm_experiment *e, enum rm_role role)
@@ -79,10 +27,10 @@ static uint32_t calling_phases(const struct rm_experiment *e, enum rm_role role)
 }
 
 /* Adds `service` seconds of the duty's busy time. */
-static void add_work(struct rm_work *work, const struct rm_explained_duty *d, double service,
+static void add_work(struct rm_work *work, const struct rm_run_duty *d, double service,
                      uint32_t calling, double steps)
 {
-    const double busy = busy_s(d), before = rm_work_s(work) * steps;
+    const double busy = rm_run_duty_busy_s(d), before = rm_work_s(work) * steps;
     double calls = 0;
     if (service <= 0)
         return;
@@ -99,10 +47,10 @@ static void add_work(struct rm_work *work, const struct rm_explained_duty *d, do
 
 /* A process of one duty. Returns its processor time beside the duty's work: of going to sleep and
  * waking up. `world`: processors that work in its world's processes meanwhile. */
-static double add_process(struct rm_work *work, const struct rm_explained_duty *d, double threads,
+static double add_process(struct rm_work *work, const struct rm_run_duty *d, double threads,
                           double steps, double world, uint32_t calling)
 {
-    const double busy = busy_s(d), before = rm_work_s(work) * work->cpu * steps;
+    const double busy = rm_run_duty_busy_s(d), before = rm_work_s(work) * work->cpu * steps;
     const double service = rm_service_s(busy, d->cpu, d->no_core, threads);
     const double working = fmin(d->cpu, service * threads);
     if (busy <= 0)
@@ -113,7 +61,7 @@ static double add_process(struct rm_work *work, const struct rm_explained_duty *
     return d->cpu - working;
 }
 
-static struct rm_work *work_of(struct rm_explained *x, const struct rm_explained_duty *d)
+static struct rm_work *work_of(struct rm_explained *x, const struct rm_run_duty *d)
 {
     struct rm_load *l = &x->load;
     if (d->role == RM_ROLE_ACTOR)
@@ -130,7 +78,7 @@ static void load_of_one_process(struct rm_explained *x, double steps)
 {
     double busy = 0, cpu = 0, no_core = 0;
     for (uint32_t i = 0; i < x->duties; i++) {
-        busy += busy_s(&x->duty[i]);
+        busy += rm_run_duty_busy_s(&x->duty[i]);
         cpu += x->duty[i].cpu;
         no_core += x->duty[i].no_core;
     }
@@ -139,7 +87,7 @@ static void load_of_one_process(struct rm_explained *x, double steps)
         struct rm_work *work = work_of(x, &x->duty[i]);
         if (!work)
             continue;
-        add_work(work, &x->duty[i], busy_s(&x->duty[i]) * service / busy, 0, steps);
+        add_work(work, &x->duty[i], rm_run_duty_busy_s(&x->duty[i]) * service / busy, 0, steps);
         work->cpu = cpu / service;
     }
 }
@@ -162,7 +110,7 @@ static void load_of_processes(struct rm_explained *x, double steps)
     const struct rm_experiment *e = x->experiment;
     double turns = 0, sleeps = 0;
     for (uint32_t i = 0; i < x->duties; i++) {
-        const struct rm_explained_duty *d = &x->duty[i];
+        const struct rm_run_duty *d = &x->duty[i];
         struct rm_work *work = work_of(x, d);
         /* Processes of Python worlds work while the actor waits for them. */
         const bool python = e->world.python[0] && d->role != RM_ROLE_LEARNER;
@@ -198,7 +146,7 @@ static double costly_delay_s(const struct rm_explained *x)
     const double actors = asleep(x, RM_ROLE_ACTOR), learners = asleep(x, RM_ROLE_LEARNER);
     double sum = 0;
     for (uint32_t i = 0; i < x->duties; i++) {
-        const struct rm_explained_duty *d = &x->duty[i];
+        const struct rm_run_duty *d = &x->duty[i];
         const double awaited = d->role == RM_ROLE_ACTOR     ? learners
                                : d->role == RM_ROLE_LEARNER ? actors
                                                             : 0;
@@ -223,7 +171,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
         .acting_products = products_share(x->evidence.acting_share),
     };
     for (uint32_t i = 0; i < x->duties; i++) {
-        const struct rm_explained_duty *d = &x->duty[i];
+        const struct rm_run_duty *d = &x->duty[i];
         cpu += d->cpu;
         paused = fmax(paused, d->wait[RM_WAIT_PAUSE]);
         held = fmax(held, d->wait[RM_WAIT_CHECKPOINT] + d->phase[RM_PHASE_CHECKPOINT]);
@@ -253,7 +201,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
 }
 
 /* Shares of the window, for people. */
-static void finish_duty(struct rm_explained_duty *d)
+static void finish_duty(struct rm_run_duty *d)
 {
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         d->phase[p] /= d->wall_s;
@@ -418,8 +366,8 @@ int rm_explain_rows(struct rm_explained *x, struct rm_experiment *experiment, co
     const int rc = rm_run_window_open(&w, csv, now, error);
     if (!rc) {
         rm_run_window_apply_settings(&w, experiment);
-        rm_evidence_read(&x->evidence, &w, experiment);
-        read_duties(x, &w);
+        x->duties = rm_run_window_duties(&w, x->duty);
+        rm_evidence_read(&x->evidence, &w, experiment, x->duty, x->duties);
         read_load(x, &w);
         x->unexplained = fabs(rm_load_fit(&x->load, 1 / x->steps_per_s)) * x->steps_per_s;
         for (uint32_t i = 0; i < x->duties; i++)
@@ -476,7 +424,7 @@ static json_t *changes_json(const struct rm_explained_change *changes, uint32_t 
     return all;
 }
 
-static json_t *duty_json(const struct rm_explained_duty *d)
+static json_t *duty_json(const struct rm_run_duty *d)
 {
     json_t *phases = json_object(), *waits = json_object();
     for (int p = 0; p < RM_PHASE_COUNT; p++)

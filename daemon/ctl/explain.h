@@ -6,20 +6,9 @@
 
 #include "daemon/ctl/bottleneck.h"
 #include "daemon/ctl/evidence.h"
+#include "daemon/ctl/window.h"
 
 #include <jansson.h>
-
-/* How a worker spent its time in the window, as shares of the window. */
-struct rm_explained_duty {
-    char name[RM_NAME_MAX];
-    enum rm_role role;
-    double wall_s; /* booked */
-    double turns, sleeps;
-    double cpu;     /* cores that the process used; NAN: counted for another duty of the process */
-    double no_core; /* share in which it could run, but had no core */
-    double phase[RM_PHASE_COUNT]; /* includes waiting */
-    double wait[RM_WAIT_COUNT];
-};
 
 /* A change of one setting. */
 struct rm_explained_change {
@@ -43,7 +32,7 @@ struct rm_explained {
     double unexplained;            /* share of a step's time that the model does not explain */
     double alone_steps_per_s;      /* without other processes of the host */
     uint32_t duties, moves, idles;
-    struct rm_explained_duty duty[RM_BOARD_WORKERS];
+    struct rm_run_duty duty[RM_BOARD_WORKERS];             /* as shares of wall_s */
     struct rm_explained_change move[RM_EXPLAINED_CHANGES]; /* changes that would help, best first */
     struct rm_explained_change idle[RM_EXPLAINED_CHANGES]; /* popular changes that would not help */
 };

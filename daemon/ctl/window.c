@@ -3,7 +3,6 @@
 #include "config/config.h"
 #include "config/json_value.h"
 #include "config/schema.h"
-#include "shm/board.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -304,4 +303,59 @@ int rm_run_window_open(struct rm_run_window *w, const char *csv, const json_t *n
     if (now)
         add_now(w, now);
     return find(w, !now, error);
+}
+
+/* --- duties ---------------------------------------------------------------------------------- */
+
+static enum rm_role role_of(const char *worker)
+{
+    for (int r = 0; r < RM_ROLE_COUNT; r++) {
+        const char *role = rm_role_name((enum rm_role)r);
+        if (!strncmp(worker, role, strlen(role)))
+            return (enum rm_role)r;
+    }
+    return RM_ROLE_SOLO;
+}
+
+static double seconds_of(const struct rm_run_window *w, const char *worker, const char *group,
+                         const char *name)
+{
+    char metric[64];
+    snprintf(metric, sizeof metric, "%s_%s_ns", group, name);
+    return rm_run_window_grown_of(w, "worker", worker, metric) / 1e9;
+}
+
+static void read_duty(struct rm_run_duty *d, const struct rm_run_window *w, const char *name)
+{
+    memset(d, 0, sizeof *d);
+    snprintf(d->name, sizeof d->name, "%s", name);
+    d->role = role_of(name);
+    for (int p = 0; p < RM_PHASE_COUNT; p++) {
+        d->phase[p] = seconds_of(w, name, "phase", rm_phase_name((enum rm_phase)p));
+        d->wall_s += d->phase[p];
+    }
+    for (int i = 0; i < RM_WAIT_COUNT; i++)
+        d->wait[i] = seconds_of(w, name, "wait", rm_wait_name((enum rm_wait)i));
+    d->cpu = rm_run_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
+    d->no_core = rm_run_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
+    d->turns = rm_run_window_grown_of(w, "worker", name, "turns");
+    d->sleeps = rm_run_window_grown_of(w, "worker", name, "sleeps");
+}
+
+uint32_t rm_run_window_duties(const struct rm_run_window *w, struct rm_run_duty *duty)
+{
+    char name[RM_NAME_MAX];
+    uint32_t n = 0;
+    for (size_t i = 0; i < w->columns && n < RM_BOARD_WORKERS; i++) {
+        if (!rm_run_window_name(w, i, "worker", "turns", name))
+            continue;
+        read_duty(&duty[n], w, name);
+        n += duty[n].wall_s > 0;
+    }
+    return n;
+}
+
+double rm_run_duty_busy_s(const struct rm_run_duty *d)
+{
+    return d->wall_s - d->phase[RM_PHASE_WAITING] - d->phase[RM_PHASE_CHECKPOINT];
 }

@@ -5,6 +5,7 @@
 
 #include "config/experiment.h"
 #include "shm/base/error.h"
+#include "shm/board.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,6 +49,25 @@ double rm_run_window_value_of(const struct rm_run_window *window, size_t row, co
 double rm_run_window_grown(const struct rm_run_window *window, const char *column);
 double rm_run_window_grown_of(const struct rm_run_window *window, const char *kind,
                               const char *name, const char *metric);
+
+/* How a worker spent its time in the window, in seconds. */
+struct rm_run_duty {
+    char name[RM_NAME_MAX];
+    enum rm_role role;
+    double wall_s; /* booked */
+    double turns, sleeps;
+    double cpu;                   /* of all its cores; 0: counted for another duty of the process */
+    double no_core;               /* in which it could run, but had no core */
+    double phase[RM_PHASE_COUNT]; /* includes waiting */
+    double wait[RM_WAIT_COUNT];
+};
+
+/* Those of all workers that have booked any time; at most RM_BOARD_WORKERS. Returns their number.
+ */
+uint32_t rm_run_window_duties(const struct rm_run_window *window, struct rm_run_duty *duty);
+
+/* Of the time in phases of work. */
+double rm_run_duty_busy_s(const struct rm_run_duty *duty);
 
 /* Updates of all policies in the window. */
 double rm_run_window_updates(const struct rm_run_window *window);

@@ -90,7 +90,7 @@ static bool make_room(struct distinct *d)
     return true;
 }
 
-/* The number of a row; false: no memory, or more than 2^31 of them. */
+/* The number of a row; false: no memory, or more than 2^30 of them. */
 static bool number_of(struct distinct *d, const uint8_t *row, uint32_t *number)
 {
     if (d->count == UINT32_C(1) << 30 || !make_room(d))

@@ -27,7 +27,7 @@
 #define SECONDS        120.0
 #define SECONDS_MIN    4.0
 #define SECONDS_MAX    86400.0
-#define TRIAL_S        1.2  /* shortest worthwhile trial, starting included */
+#define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
 #define UNKNOWN        1.1  /* ratio by which settings without a model are placed: they may gain */
 

@@ -7,8 +7,7 @@
 #include "shm/base/clock.h"
 #include "shm/duty.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
 
 enum { RUNS = 9, CHANGES = 1000000 };
 
@@ -24,17 +23,17 @@ int main(int argc, char **argv)
 {
     const bool bare = rm_bench_wanted(argc, argv, "phase.enter");
     const bool traced = rm_bench_wanted(argc, argv, "trace.mark");
-    double without[RUNS], with[RUNS];
+    static struct rm_board_worker slot;
     struct rm_phase_clock clock = {0};
-    struct rm_board_worker *slot = calloc(1, sizeof *slot);
-    if (!slot || (!bare && !traced))
+    double without[RUNS], with[RUNS];
+    if (!bare && !traced)
         return 0;
     rm_bench_pin(0);
-    rm_phase_start(&clock, slot);
+    rm_phase_start(&clock, &slot);
     for (int r = 0; r < RUNS; r++) {
-        slot->trace_until_ns = 0;
+        slot.trace_until_ns = 0;
         without[r] = change_ns(&clock);
-        slot->trace_until_ns = UINT64_MAX;
+        slot.trace_until_ns = UINT64_MAX;
         with[r] = change_ns(&clock);
     }
     if (bare)
@@ -47,6 +46,5 @@ int main(int argc, char **argv)
                                                   .runs = RUNS,
                                                   .baseline = rm_bench_median(without, RUNS),
                                                   .note = "x no trace"});
-    free(slot);
     return 0;
 }

@@ -112,8 +112,7 @@ struct rm_stepping_options {
     struct rm_episode_sink sink;
 };
 
-/* Operations of the products of forward passes since the last call; those of few rows come later.
- */
+/* Operations of the products of forward passes since the last call; a few rows may come later. */
 uint64_t rm_stepping_take_flops(struct rm_stepping *stepping);
 
 int rm_stepping_create(struct rm_stepping *stepping, const struct rm_experiment *experiment,

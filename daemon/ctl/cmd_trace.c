@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_NS                                                                                    \
-    (RM_NS_PER_S / 200) /* between two looks: 3 million marks a second of a worker are kept */
+#define LOOK_NS    (RM_NS_PER_S / 200) /* between two looks: a worker may make 3 M marks/s */
 #define GRACE_NS   (RM_NS_PER_S / 100) /* for marks that are on their way at the end */
 #define MARKS_MOST (64u << 20)         /* of a worker: 512 MiB */
 #define LOST       UINT64_MAX          /* instead of marks that were overwritten before a look */

@@ -62,11 +62,10 @@ struct rm_run_duty {
     double wait[RM_WAIT_COUNT];
 };
 
-/* Those of all workers that have booked any time; at most RM_BOARD_WORKERS. Returns their number.
- */
+/* Of all workers that have booked any time, at most RM_BOARD_WORKERS. Returns their number. */
 uint32_t rm_run_window_duties(const struct rm_run_window *window, struct rm_run_duty *duty);
 
-/* Of the time in phases of work. */
+/* Seconds in phases of work. */
 double rm_run_duty_busy_s(const struct rm_run_duty *duty);
 
 /* Updates of all policies in the window. */

@@ -1,8 +1,9 @@
 /* tune: `ringctl run FILE --tune` makes short runs of the experiment with other values of the keys
  * that change its speed but not its learning. The search is successive halving. The first
- * candidates are the settings that the model of `explain` predicts to be fast. Each round runs
- * every candidate twice, once in order and once in reverse order; the faster half enters the next
- * round, whose runs take twice the time. The file's own settings take part in every round. */
+ * candidates are the settings that the model of `explain` predicts to be fast. In a turn every
+ * candidate runs once; every second turn has the reverse order. The first round has two turns. The
+ * faster half enters the next round, which has twice as many. The file's own settings take part in
+ * every turn, and a candidate is judged by the mean of its ratios to them in all its turns. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
@@ -29,7 +30,8 @@
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
-#define UNKNOWN        1.1  /* ratio by which settings without a model are placed: they may gain */
+#define FIRST_TURNS    2
+#define UNKNOWN        1.1 /* ratio by which settings without a model are placed: they may gain */
 
 /* What may be tried of a key; the file's own value is the first. */
 struct knob {
@@ -42,9 +44,10 @@ struct candidate {
     size_t value[KNOBS_MAX]; /* 0: the file's */
     double predicted;        /* rate over that of the file's settings; what has no model counts 1 */
     double hoped;            /* the same for its place: what has no model may be a gain */
-    double rate, ratio;      /* of its last round; to the file's settings in the same round */
-    unsigned trials, round;  /* all; the last one it took part in */
-    bool failed, worse_once; /* in one of the last round's two trials slower than the file's */
+    double rate;             /* of its last trial */
+    double log_rate, gain; /* sums over its turns; gain: log(rate / rate of the file's settings) */
+    unsigned turns, round; /* without failed ones; the last round that it took part in */
+    bool failed;
 };
 
 struct tuning {
@@ -168,7 +171,7 @@ static void find_candidates(struct tuning *t)
     for (size_t i = 0; t->candidate && i < all && t->count < CANDIDATES_MAX; i++) {
         struct candidate *c = &t->candidate[t->count];
         size_t left = i;
-        *c = (struct candidate){.predicted = 1, .hoped = 1, .rate = NAN, .ratio = NAN};
+        *c = (struct candidate){.predicted = 1, .hoped = 1};
         for (size_t k = 0; k < t->knobs; k++) {
             c->value[k] = left % t->knob[k].count;
             left /= t->knob[k].count;
@@ -249,21 +252,30 @@ static void print_trial(struct tuning *t, const struct candidate *c, double rate
 
 /* --- halving ---------------------------------------------------------------------------------- */
 
-static size_t rounds_of(size_t field)
+/* Trials of all rounds. */
+static unsigned trials_of(size_t field)
 {
-    size_t rounds = 1;
-    for (; field > 2; field = (field + 1) / 2)
-        rounds++;
-    return rounds;
+    unsigned trials = 0;
+    for (unsigned turns = FIRST_TURNS;; turns *= 2, field = (field + 1) / 2) {
+        trials += turns * (unsigned)field;
+        if (field <= 2)
+            return trials;
+    }
 }
 
 /* As many as the time is enough for. */
 static size_t most_in_time(size_t count, double seconds)
 {
     size_t n = count;
-    while (n > 2 && (double)(rounds_of(n) * 2 * n) * TRIAL_S > seconds)
+    while (n > 2 && trials_of(n) * TRIAL_S > seconds)
         n--;
     return n;
+}
+
+/* Mean over its turns. */
+static double ratio_of(const struct candidate *c)
+{
+    return exp(c->gain / c->turns);
 }
 
 static int by_ratio(const void *a, const void *b)
@@ -271,69 +283,61 @@ static int by_ratio(const void *a, const void *b)
     const struct candidate *x = a, *y = b;
     if (x->failed != y->failed)
         return x->failed - y->failed;
-    return (x->ratio < y->ratio) - (x->ratio > y->ratio);
+    return (ratio_of(x) < ratio_of(y)) - (ratio_of(x) > ratio_of(y));
 }
 
-/* Everyone in the race twice, in order and in reverse. */
-static void play_round(struct tuning *t, double trial_s, unsigned round)
+/* Everyone in the race once. */
+static void play_turn(struct tuning *t, double trial_s, bool reverse)
 {
-    double own[2] = {NAN, NAN}; /* rates of the file's settings */
-    double *rates = calloc(2 * t->field, sizeof *rates);
-    for (size_t i = 0; rates && i < 2 * t->field && !rm_interrupted(); i++) {
-        const size_t k = i < t->field ? i : 2 * t->field - 1 - i;
-        struct candidate *c = &t->candidate[k];
+    const struct candidate *own = &t->candidate[0];
+    for (size_t i = 0; i < t->field; i++) {
+        struct candidate *c = &t->candidate[reverse ? t->field - 1 - i : i];
         if (c->failed)
             continue;
-        rates[i] = try_one(t, c, trial_s, NULL);
+        c->rate = try_one(t, c, trial_s, NULL);
         if (rm_interrupted())
-            break;
-        print_trial(t, c, rates[i]);
-        c->trials++;
-        c->round = round;
-        c->failed = isnan(rates[i]);
-        if (k == 0)
-            own[i >= t->field] = rates[i];
+            return;
+        print_trial(t, c, c->rate);
+        c->failed = isnan(c->rate);
     }
-    for (size_t k = 0; rates && k < t->field && !rm_interrupted(); k++) {
+    for (size_t k = 0; k < t->field && !own->failed; k++) {
         struct candidate *c = &t->candidate[k];
-        const double first = rates[k], second = rates[2 * t->field - 1 - k];
         if (c->failed)
             continue;
-        c->rate = sqrt(first * second);
-        c->ratio = c->rate / sqrt(own[0] * own[1]);
-        c->worse_once = first < own[0] || second < own[1];
+        c->turns++;
+        c->log_rate += log(c->rate);
+        c->gain += log(c->rate / own->rate);
     }
-    free(rates);
 }
 
 /* Returns 0 or an enum rm_ctl_exit value. */
-static int halve(struct tuning *t, double seconds)
+static int halve(struct tuning *t, double trial_s)
 {
-    const size_t rounds = rounds_of(t->field);
-    const double round_s = seconds / (double)rounds;
-    for (unsigned round = 1; round <= rounds && !rm_interrupted(); round++) {
-        play_round(t, round_s / (2 * (double)t->field), round);
-        if (rm_interrupted() || t->candidate[0].failed)
-            break;
+    const struct candidate *own = &t->candidate[0];
+    unsigned turns = FIRST_TURNS;
+    for (unsigned round = 1;; round++, turns *= 2) {
+        for (unsigned i = 0; i < turns && !rm_interrupted() && !own->failed; i++)
+            play_turn(t, trial_s, i % 2);
+        if (rm_interrupted())
+            return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
+        if (own->failed)
+            return rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
+                                   t->given->argument[0]);
+        for (size_t k = 0; k < t->field; k++)
+            t->candidate[k].round = round;
         /* The file's stays at the head, so that all are compared with it. */
         qsort(t->candidate + 1, t->field - 1, sizeof *t->candidate, by_ratio);
-        if (round < rounds)
-            t->field = (t->field + 1) / 2;
+        if (t->field <= 2)
+            return 0;
+        t->field = (t->field + 1) / 2;
     }
-    if (rm_interrupted())
-        return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
-    return t->candidate[0].failed
-               ? rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
-                                 t->given->argument[0])
-               : 0;
 }
 
 /* The fastest of the last round, if it is faster than the file's beyond chance. */
 static const struct candidate *best_of(const struct tuning *t)
 {
     const struct candidate *best = &t->candidate[t->field > 1 ? 1 : 0];
-    const bool faster = !best->failed && best->ratio >= GAIN && !best->worse_once;
-    return faster ? best : &t->candidate[0];
+    return !best->failed && ratio_of(best) >= GAIN ? best : &t->candidate[0];
 }
 
 /* --- results ---------------------------------------------------------------------------------- */
@@ -341,7 +345,7 @@ static const struct candidate *best_of(const struct tuning *t)
 static void print_table(const struct tuning *t, const struct candidate *best)
 {
     static const struct rm_column columns[] = {{"SETTINGS", true, 0}, {"ROUND", false, 1},
-                                               {"TRIALS", false, 2},  {"MODEL", false, 0},
+                                               {"TURNS", false, 2},   {"MODEL", false, 0},
                                                {"RATIO", false, 0},   {"STEPS/S", false, 0}};
     const struct rm_style style = {.width = rm_style_of(stdout).width, .whole = true};
     struct rm_table table;
@@ -350,17 +354,17 @@ static void print_table(const struct tuning *t, const struct candidate *best)
     for (size_t i = 0; i < t->count; i++) {
         const struct candidate *c = &t->candidate[i];
         char text[256];
-        if (!c->trials) {
+        if (!c->round) {
             untried++;
             continue;
         }
         describe(t, c, text, sizeof text);
         rm_table_cell(&table, "%s%s", text, c == best ? " <- best" : c->failed ? " (failed)" : "");
         rm_table_cell(&table, "%u", c->round);
-        rm_table_cell(&table, "%u", c->trials);
+        rm_table_cell(&table, "%u", c->turns);
         rm_table_cell(&table, "%.2f", c->predicted);
-        rm_table_cell(&table, "%s", rm_format_measure(c->ratio).s);
-        rm_table_cell(&table, "%s", rm_format_number(c->rate).s);
+        rm_table_cell(&table, "%s", rm_format_measure(ratio_of(c)).s);
+        rm_table_cell(&table, "%s", rm_format_number(exp(c->log_rate / c->turns)).s);
     }
     putchar('\n');
     rm_table_end(&table, stdout, &style);
@@ -432,11 +436,10 @@ static int race(struct tuning *t, double seconds)
     predict(t, &x);
     rm_explained_free(&x);
     t->field = most_in_time(t->count, seconds - first_s);
-    for (size_t n = t->field, r = rounds_of(n); r > 0; r--, n = (n + 1) / 2)
-        t->planned += 2 * (unsigned)n;
+    t->planned = trials_of(t->field);
     printf("%s steps/s as in the file; %zu of %zu settings to try, in %u trials\n",
            rm_format_number(rate).s, t->field, t->count, t->planned);
-    int rc = halve(t, seconds - first_s);
+    const int rc = halve(t, (seconds - first_s) / t->planned);
     if (rc)
         return rc;
     const struct candidate *best = best_of(t);

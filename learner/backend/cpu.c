@@ -183,13 +183,6 @@ static uint64_t draws(struct rm_backend *b, const uint64_t *before, uint64_t tim
     return before ? times * (*before + 1) : 0;
 }
 
-void rm_cpu_fill(struct rm_backend *b, float value, size_t n, float *x)
-{
-    (void)b;
-    for (size_t i = 0; i < n; i++)
-        x[i] = value;
-}
-
 /* clang-format off */
 #define ROW(name) .name = rm_cpu_##name,
 static const struct rm_backend_ops ops = {

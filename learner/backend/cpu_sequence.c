@@ -261,21 +261,13 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
 }
 
 /* A tile has some columns of both tables, so that every sum has one order. */
-#define UNITS_PER_TILE 64u
-
-static void clear_columns(float *x, uint32_t rows, size_t n, struct rm_piece s)
-{
-    for (uint32_t r = 0; r < rows; r++)
-        memset(x + r * n + s.from, 0, s.n * sizeof *x);
-}
+#define UNITS_PER_TILE 32u
 
 static void relate_dw_tile(void *work, uint32_t index)
 {
     const struct relations *w = work;
     const struct rm_relations *e = w->e;
     const struct rm_piece s = rm_piece(e->units, UNITS_PER_TILE, index);
-    clear_columns(w->d_first, e->first_codes, e->units, s);
-    clear_columns(w->d_table, e->codes, e->units, s);
     w->k->relate_dw(e, w->codes, w->dy, w->rows, s.from, s.from + s.n, w->d_first, w->d_table);
 }
 
@@ -290,8 +282,11 @@ void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const 
                           .d_first = d_first,
                           .d_table = d_table,
                           .rows = rows};
+    if (e->first_codes)
+        rm_cpu_fill(b, 0.0f, (size_t)e->first_codes * e->units, d_first);
+    rm_cpu_fill(b, 0.0f, (size_t)e->codes * e->units, d_table);
     rm_cpu_run(cpu, relate_dw_tile, &w, rm_pieces(e->units, UNITS_PER_TILE),
-               ((double)rows * e->numbers + e->codes) * e->units);
+               (double)rows * e->numbers * e->units);
 }
 
 /* Scores, or their gradients, converted between their positions and the order of rows, a few at a

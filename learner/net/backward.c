@@ -63,7 +63,8 @@ void rm_net_backward(struct rm_net_workspace *w, const float *params,
             .dx = gradient_of(&k, s->from, 0),
             .d_other = gradient_of(&k, s->other, 1),
         };
-        rm_step_ops[s->kind]->backward(&k.pass, s, &rows);
+        if (i != w->later)
+            rm_step_ops[s->kind]->backward(&k.pass, s, &rows);
         settle(&k, s->from, rows.dx);
         settle(&k, s->other, rows.d_other);
     }

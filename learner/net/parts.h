@@ -248,6 +248,8 @@ struct rm_net_workspace {
     bool watched;    /* rm_net_watch(): rm_net_learn() checks that results are finite */
     bool looked;     /* rm_net_learn() has checked results since they were last asked for */
     bool odd;        /* it has found a number that is not finite since then */
+    uint32_t later;  /* the step whose rm_step_ops.backward() rm_net_backward() leaves to its
+                        caller; RM_FROM_NOTHING: none */
     uint32_t result; /* the step whose result is returned */
     bool needed[RM_STEPS_MAX];
     struct rm_step_buffers steps[RM_STEPS_MAX];
@@ -294,9 +296,10 @@ struct rm_rows {
 struct rm_step_ops {
     const char *name;
     /* The functions of a kind of step. A member may be NULL if the kind does not need it. */
-    bool by_row;  /* tiles.h may use the step: rows depend neither on each other nor on their
-                     position in the batch, and all buffers come from rm_workspace_want() */
-    bool by_lane; /* the same for lanes; rows of one lane may depend on each other */
+    bool by_row;   /* tiles.h may use the step: rows depend neither on each other nor on their
+                      position in the batch, and all buffers come from rm_workspace_want() */
+    bool by_lane;  /* the same for lanes; rows of one lane may depend on each other */
+    bool by_state; /* the same for states; rows of one state may depend on each other */
     bool pre; /* keeps the argument of an activation that needs it (rm_activation_reads_input) */
     /* Allocates kept[] by rm_workspace_want(). Returns false if there is no memory. */
     bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Networks with at most this many parameters use tiles: a copy of their gradient for each slot
- * costs little, and their weights leave room for a tile in a core's own cache. */
+/* Networks with at most this many parameters, without a table (see below), use tiles: a copy of
+ * their gradient for each slot costs little, and their weights leave room for a tile in a core's
+ * own cache. */
 #define PARAMS_MAX ((size_t)1 << 17)
 
 /* Rows of a tile: enough for full speed of the products, few enough that all threads get tiles and
@@ -25,6 +26,10 @@
 #define SEQUENCE_LANES_MAX  256u
 #define SEQUENCE_LANES_MIN  8u
 #define SEQUENCE_PARAMS_MAX ((size_t)1 << 18)
+
+/* If padding has no rows, a tile has so many states that it has at most so many tokens with
+ * padding, and at most TILE_ROWS_FEW. */
+#define TILE_TOKENS 1024u
 
 /* Packed histories use tiles of one sample, which has many rows, through all steps. */
 #define HISTORY_PARAMS_MAX ((size_t)1 << 20)
@@ -54,6 +59,9 @@ struct rm_net_tiles {
     size_t stride;     /* param_count, padded to a cache line */
     uint64_t pass;     /* number of the current pass */
     uint32_t reserved; /* rows of the last tile of lanes for which memory was reserved */
+    uint32_t table;    /* the step of the table; RM_FROM_NOTHING: none */
+    size_t first;      /* the first parameter after the table's */
+    uint32_t *tokens;  /* of each tile, if there is a table */
     uint64_t prepared; /* the first pass with the current parameters */
     struct {
         double sums[RM_NET_SUMS];
@@ -85,16 +93,47 @@ static bool history(const struct rm_net *net)
     return net->shape.history.queries > 0;
 }
 
+/* Padding has no rows. */
+static bool varied(const struct rm_net *net)
+{
+    return net->set_count > 0 && !history(net);
+}
+
+/* The embedding of groups of numbers whose tables are the first parameters of all. Few rows of them
+ * are in a tile, so tiles leave their gradients to table_back(). */
+static uint32_t table_of(const struct rm_net *net)
+{
+    for (uint32_t i = 0; i < net->step_count && varied(net); i++) {
+        const struct rm_step *s = &net->steps[i];
+        if (s->kind == RM_STEP_EMBEDDING)
+            return s->from < i && (s->layer.first_codes ? s->bias : s->weight) == 0 &&
+                           s->layer.columns
+                       ? i
+                       : RM_FROM_NOTHING;
+    }
+    return RM_FROM_NOTHING;
+}
+
+/* The first parameter after the table's. */
+static size_t after_table(const struct rm_net *net)
+{
+    const uint32_t table = table_of(net);
+    if (table == RM_FROM_NOTHING)
+        return 0;
+    const struct rm_step *s = &net->steps[table];
+    return s->weight + (size_t)s->layer.codes * s->out.features;
+}
+
 static bool suits(const struct rm_net *net)
 {
     if (history(net))
         return !recurrent(net) && net->param_count <= HISTORY_PARAMS_MAX;
-    if (net->uses_quantiles ||
-        net->param_count > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX))
+    if (net->uses_quantiles || (recurrent(net) && varied(net)) ||
+        net->param_count - after_table(net) > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX))
         return false;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step_ops *ops = rm_step_ops[net->steps[i].kind];
-        if (!ops->by_row && !ops->by_lane)
+        if (!ops->by_row && !ops->by_lane && !ops->by_state)
             return false;
     }
     return true;
@@ -113,6 +152,17 @@ static uint32_t lanes_of_tile(const struct rm_net_input *input)
         if (lanes % wide == 0 && lanes >= 2 * wide && wide * (uint64_t)steps <= SEQUENCE_ROWS)
             return wide;
     return 0;
+}
+
+/* States of a tile, if padding has no rows. */
+static uint32_t states_of_tile(const struct rm_net *net)
+{
+    uint32_t tokens = 1, states = TILE_ROWS_FEW;
+    for (uint32_t k = 0; k < net->set_count; k++)
+        tokens = tokens < net->sets[k].tokens ? net->sets[k].tokens : tokens;
+    while (states > 1 && states * tokens > TILE_TOKENS)
+        states /= 2;
+    return states;
 }
 
 /* Reserves memory for incomplete tiles; that for whole ones is there. */
@@ -160,7 +210,10 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
     const struct rm_backend_ops *ops = parent->backend->ops;
     const struct rm_net *net = parent->net;
     const uint32_t whole = parent->max_batch < SEQUENCE_ROWS ? parent->max_batch : SEQUENCE_ROWS;
-    const uint32_t rows = recurrent(net) ? whole : history(net) ? 1 : TILE_ROWS;
+    const uint32_t rows = recurrent(net) ? whole
+                          : history(net) ? 1
+                          : varied(net)  ? states_of_tile(net)
+                                         : TILE_ROWS;
     bench->index = calloc(rows, sizeof *bench->index);
     bench->restart = calloc(rows, 1);
     if (!bench->index || !bench->restart || ops->view(parent->backend, &bench->backend))
@@ -169,7 +222,7 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
                                  false, error);
     if (code)
         return code;
-    bool ready = history(net) || reserve_rests(bench->backend, net, parent->training);
+    bool ready = net->set_count || reserve_rests(bench->backend, net, parent->training);
     for (uint32_t n = rows; ready && parent->training && recurrent(net) && n >= SEQUENCE_ROWS_USUAL;
          n /= 2)
         ready = reserve_sequence(bench->backend, net, n);
@@ -177,6 +230,7 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
         return rm_fail(error, -ENOMEM, "network: no memory for kernels");
     if (!parent->training)
         return 0;
+    bench->workspace->later = table_of(net);
     bench->grads = ops->alloc(parent->backend, net->param_count);
     if (!bench->grads)
         return rm_fail(error, -ENOMEM, "network: no memory for a thread's gradients");
@@ -199,12 +253,15 @@ int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *pare
     t->parent = parent;
     t->bench_count = threads;
     t->stride = (net->param_count + 15) / 16 * 16;
+    t->table = table_of(net);
+    t->first = after_table(net);
     int code = 0;
     for (uint32_t i = 0; i < threads && !code; i++)
         code = make_bench(&t->benches[i], parent, error);
     if (!code && parent->training) {
         t->slot_grads = ops->alloc(parent->backend, SLOTS_MAX * t->stride);
-        if (!t->slot_grads)
+        t->tokens = calloc(parent->max_batch, sizeof *t->tokens);
+        if (!t->slot_grads || !t->tokens)
             code = rm_fail(error, -ENOMEM, "network: no memory for gradients of tiles");
     }
     if (code) {
@@ -230,6 +287,7 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
             bench->backend->ops->destroy(bench->backend);
     }
     ops->release(t->parent->backend, t->slot_grads);
+    free(t->tokens);
     free(t);
 }
 
@@ -270,7 +328,7 @@ static void make_ready(struct bench *bench, const struct work *work)
     const struct rm_net_tiles *t = work->tiles;
     if (bench->pass == t->pass)
         return;
-    fetch(work->params, t->parent->net->param_count, false);
+    fetch(work->params + t->first, t->parent->net->param_count - t->first, false);
     if (bench->pass < t->prepared)
         rm_net_prepare(bench->workspace, work->params);
     rm_net_ready(bench->workspace, work->params, work->input);
@@ -303,7 +361,8 @@ static struct rm_net_input lanes_of(const struct work *work, struct bench *bench
 }
 
 /* The rows of a tile. An incomplete tile is filled up to a multiple of TILE_STEP with its last row,
- * whose gradients will be zero, because the backend has kernels for few numbers of rows. */
+ * whose gradients will be zero, because the backend has kernels for few numbers of rows; not if the
+ * number of rows varies anyway. */
 static struct rm_net_input rows_of(const struct work *work, struct bench *bench, uint32_t tile)
 {
     if (work->wide)
@@ -312,7 +371,8 @@ static struct rm_net_input rows_of(const struct work *work, struct bench *bench,
     const uint32_t first = tile * work->rows, left = input.batch - first;
     const uint32_t rows = left < work->rows ? left : work->rows;
     input.rows_before += first;
-    input.batch = work->rows == 1 ? 1 : (rows + TILE_STEP - 1) / TILE_STEP * TILE_STEP;
+    const uint32_t step = work->tiles->parent->net->set_count ? 1 : TILE_STEP;
+    input.batch = (rows + step - 1) / step * step;
     if (rows < input.batch) {
         for (uint32_t i = 0; i < input.batch; i++) {
             const uint32_t row = first + (i < rows ? i : rows - 1);
@@ -333,6 +393,20 @@ static uint32_t rows_in(const struct work *work, uint32_t tile)
     return left < work->rows ? left : work->rows;
 }
 
+/* The gradients of the table need the codes and the gradients of the tile's tokens. The parent has
+ * the memory, with room for the padding, too. */
+static void lend_memory(const struct work *work, struct bench *bench, uint32_t tile)
+{
+    const struct rm_net_tiles *t = work->tiles;
+    if (t->table == RM_FROM_NOTHING)
+        return;
+    const struct rm_step *s = &t->parent->net->steps[t->table];
+    const size_t token = (size_t)tile * work->rows * s->out.tokens;
+    struct rm_step_buffers *of = t->parent->steps, *to = bench->workspace->steps;
+    to[s->from].y = of[s->from].y + token * s->in.features;
+    to[t->table].dy = of[t->table].dy + token * s->out.features;
+}
+
 static void forward_tile(void *user, uint32_t tile)
 {
     const struct work *work = user;
@@ -340,6 +414,8 @@ static void forward_tile(void *user, uint32_t tile)
     struct bench *bench = take_bench(t);
     const struct rm_net_input input = rows_of(work, bench, tile);
     uint32_t outputs = rm_net_workspace_outputs(t->parent);
+    if (t->parent->training)
+        lend_memory(work, bench, tile);
     make_ready(bench, work);
     const float *out = rm_net_forward_ready(bench->workspace, work->params, &input);
     if (work->wide)
@@ -360,6 +436,7 @@ static void learn_tile(const struct work *work, struct bench *bench, uint32_t ti
     const struct rm_net_input input = rows_of(work, bench, tile);
     const uint32_t rows = rows_in(work, tile), outputs = t->parent->net->outputs;
     struct rm_net_workspace *w = bench->workspace;
+    lend_memory(work, bench, tile);
     const float *out = rm_net_forward_ready(w, work->params, &input);
     if (t->parent->watched)
         t->slots[slot].odd = t->slots[slot].odd || !rm_net_results_finite(w, &input);
@@ -373,6 +450,8 @@ static void learn_tile(const struct work *work, struct bench *bench, uint32_t ti
     memset(w->d_out + (size_t)rows * outputs, 0,
            (size_t)(input.batch - rows) * outputs * sizeof *w->d_out);
     rm_net_backward(w, work->params, &input, w->d_out, grads);
+    if (t->table != RM_FROM_NOTHING)
+        t->tokens[tile] = w->spans[t->parent->net->steps[t->table].out.padded - 1][rows];
 }
 
 static void learn_slot(void *user, uint32_t slot)
@@ -380,17 +459,18 @@ static void learn_slot(void *user, uint32_t slot)
     const struct work *work = user;
     struct rm_net_tiles *t = work->tiles;
     struct bench *bench = take_bench(t);
-    size_t n = t->parent->net->param_count;
+    const size_t first = t->first, n = t->parent->net->param_count - first;
     float *grads = t->slot_grads + slot * t->stride;
-    uint32_t first = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
-    uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
+    const uint32_t begin = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
+    const uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
     memset(&t->slots[slot], 0, sizeof t->slots[slot]);
     make_ready(bench, work);
-    fetch(grads, n, true);
-    for (uint32_t tile = first; tile < end; tile++) {
-        learn_tile(work, bench, tile, slot, tile == first ? grads : bench->grads);
-        if (tile != first)
-            bench->backend->ops->add(bench->backend, grads, bench->grads, n, grads);
+    fetch(grads + first, n, true);
+    for (uint32_t tile = begin; tile < end; tile++) {
+        learn_tile(work, bench, tile, slot, tile == begin ? grads : bench->grads);
+        if (tile != begin)
+            bench->backend->ops->add(bench->backend, grads + first, bench->grads + first, n,
+                                     grads + first);
     }
     return_bench(bench);
 }
@@ -423,8 +503,41 @@ static void cut(struct work *work)
         work->tile_count = rows;
         return;
     }
-    work->rows = rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
+    work->rows = varied(net) ? states_of_tile(net) : rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
     work->tile_count = (rows + work->rows - 1) / work->rows;
+}
+
+/* The gradient of the table from all tokens, in their order. */
+static void table_back(struct rm_net_tiles *t, const struct work *work, float *grads)
+{
+    struct rm_net_workspace *w = t->parent;
+    const struct rm_step *s = &w->net->steps[t->table];
+    const size_t numbers = s->in.features, units = s->out.features;
+    float *codes = w->steps[s->from].y, *dy = w->steps[t->table].dy;
+    uint32_t *spans = w->spans[s->out.padded - 1];
+    size_t at = 0;
+    for (uint32_t tile = 0; tile < work->tile_count; at += t->tokens[tile++]) {
+        const size_t from = (size_t)tile * work->rows * s->out.tokens, n = t->tokens[tile];
+        memmove(codes + at * numbers, codes + from * numbers, n * numbers * sizeof *codes);
+        memmove(dy + at * units, dy + from * units, n * units * sizeof *dy);
+    }
+    spans[0] = 0;
+    spans[work->input->batch] = (uint32_t)at;
+    const struct rm_pass p = {w,     w->backend, w->backend->ops,   work->params, work->input,
+                              grads, 0,          work->input->batch};
+    rm_step_ops[s->kind]->backward(&p, s, &(struct rm_rows){.x = codes, .dy = dy});
+}
+
+/* For the facts of the network (facts.c). */
+static void count_tokens(struct rm_net_tiles *t)
+{
+    for (uint32_t i = 0; i < t->bench_count; i++)
+        for (uint32_t k = 0; k < t->parent->net->set_count; k++) {
+            struct rm_net_workspace *w = t->benches[i].workspace;
+            t->parent->tokens[k] += w->tokens[k];
+            t->parent->padding[k] += w->padding[k];
+            w->tokens[k] = w->padding[k] = 0;
+        }
 }
 
 void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
@@ -438,8 +551,11 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     work.slot_count = slots_of(input->batch * rows, work.tile_count);
     t->pass++;
     b->ops->run(b, learn_slot, &work, work.slot_count);
-    b->ops->sum_parts(b, t->slot_grads, work.slot_count, t->stride, t->parent->net->param_count,
-                      grads);
+    b->ops->sum_parts(b, t->slot_grads + t->first, work.slot_count, t->stride,
+                      t->parent->net->param_count - t->first, grads + t->first);
+    if (t->table != RM_FROM_NOTHING)
+        table_back(t, &work, grads);
+    count_tokens(t);
     for (uint32_t s = 0; s < work.slot_count; s++) {
         t->parent->odd = t->parent->odd || t->slots[s].odd;
         for (uint32_t i = 0; i < RM_NET_SUMS; i++)
@@ -455,4 +571,5 @@ void rm_net_tiles_forward(struct rm_net_tiles *t, const float *params,
     cut(&work);
     t->pass++;
     b->ops->run(b, forward_tile, &work, work.tile_count);
+    count_tokens(t);
 }

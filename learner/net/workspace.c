@@ -284,6 +284,7 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
     w->max_batch = max_batch;
     w->max_quantiles = net->uses_quantiles ? max_quantiles : 1;
     w->use = use;
+    w->later = RM_FROM_NOTHING;
     w->training = use == RM_NET_TRAIN || use == RM_NET_LEARN;
     w->in_chunks = use == RM_NET_LEARN && !rm_on_device(w) && max_batch > RM_CHUNK_ROWS &&
                    rm_net_fits_chunks(net);

@@ -160,6 +160,7 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
 }
 
 const struct rm_step_ops rm_attention_step = {.name = "attention",
+                                              .by_state = true,
                                               .buffers = buffers,
                                               .forward = forward,
                                               .backward = backward,

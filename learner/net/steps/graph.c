@@ -131,7 +131,7 @@ static void gather_back(const struct rm_pass *p, const struct rm_step *s,
 }
 
 const struct rm_step_ops rm_neighbours_step = {
-    .name = "neighbours", .forward = gather, .backward = gather_back};
+    .name = "neighbours", .by_state = true, .forward = gather, .backward = gather_back};
 
 static void pick(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
@@ -147,7 +147,7 @@ static void pick_back(const struct rm_pass *p, const struct rm_step *s, const st
 }
 
 const struct rm_step_ops rm_own_node_step = {
-    .name = "own_node", .forward = pick, .backward = pick_back};
+    .name = "own_node", .by_state = true, .forward = pick, .backward = pick_back};
 
 /* --- attention ------------------------------------------------------------------------------- */
 
@@ -252,6 +252,7 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
 }
 
 const struct rm_step_ops rm_graph_attention_step = {.name = "graph_attention",
+                                                    .by_state = true,
                                                     .buffers = buffers,
                                                     .forward = attend,
                                                     .backward = attend_back,

@@ -60,4 +60,4 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
 }
 
 const struct rm_step_ops rm_position_step = {
-    .name = "position", .forward = forward, .backward = backward, .init = init};
+    .name = "position", .by_state = true, .forward = forward, .backward = backward, .init = init};

@@ -64,7 +64,7 @@ static void leave_out_back(const struct rm_pass *p, const struct rm_step *s,
 }
 
 const struct rm_step_ops rm_tokens_step = {
-    .name = "tokens", .forward = leave_out, .backward = leave_out_back};
+    .name = "tokens", .by_state = true, .forward = leave_out, .backward = leave_out_back};
 
 /* --- side by side again, zeros for padding --------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static void spread_back(const struct rm_pass *p, const struct rm_step *s,
 }
 
 const struct rm_step_ops rm_spread_step = {
-    .name = "spread", .forward = spread, .backward = spread_back};
+    .name = "spread", .by_state = true, .forward = spread, .backward = spread_back};
 
 /* --- the mean, or the first ------------------------------------------------------------------ */
 
@@ -125,8 +125,9 @@ static void one_back(const struct rm_pass *p, const struct rm_step *s, const str
 }
 
 const struct rm_step_ops rm_mean_pool_step = {
-    .name = "mean_pool", .forward = one, .backward = one_back};
-const struct rm_step_ops rm_first_step = {.name = "first", .forward = one, .backward = one_back};
+    .name = "mean_pool", .by_state = true, .forward = one, .backward = one_back};
+const struct rm_step_ops rm_first_step = {
+    .name = "first", .by_state = true, .forward = one, .backward = one_back};
 
 /* --- pointer --------------------------------------------------------------------------------- */
 
@@ -196,5 +197,8 @@ static void point_back(const struct rm_pass *p, const struct rm_step *s, const s
                             rm_rows_of(p, &s->in), rows->dx);
 }
 
-const struct rm_step_ops rm_pointer_step = {
-    .name = "pointer", .buffers = pointer_buffers, .forward = point, .backward = point_back};
+const struct rm_step_ops rm_pointer_step = {.name = "pointer",
+                                            .by_state = true,
+                                            .buffers = pointer_buffers,
+                                            .forward = point,
+                                            .backward = point_back};

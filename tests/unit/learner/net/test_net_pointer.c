@@ -5,6 +5,7 @@
 #include "learner/net/net.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,38 +157,77 @@ static void places_do_not_matter(void **state)
     unmake(&f);
 }
 
-static void gradient_with(const char *isa, uint32_t threads, float **grads, size_t *n)
+/* Gradients of rows that are known beforehand. */
+static void given_rows(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                       double sums[RM_NET_SUMS])
+{
+    const float *given = self;
+    (void)out;
+    memcpy(d_out, given + (size_t)first * (ACTIONS + 1), rows * (ACTIONS + 1) * sizeof *d_out);
+    sums[1] += rows;
+}
+
+struct learned {
+    float *backward, *learn; /* gradients */
+    size_t n;
+};
+
+static struct learned learn_with(const char *isa, uint32_t threads)
 {
     struct rm_error error;
     struct rm_backend *b;
     struct fixture f;
+    double sums[RM_NET_SUMS];
     if (rm_backend_cpu_create(&b, threads, isa, &error))
         fail_msg("%s", error.text);
     make(&f, b);
-    struct rm_net_workspace *train = workspace(&f, RM_NET_TRAIN);
+    struct rm_net_workspace *train = workspace(&f, RM_NET_TRAIN),
+                            *tiles = workspace(&f, RM_NET_TRAIN);
     const struct rm_net_input input = {.x = f.x, .batch = STATES};
     float *d_out = b->ops->alloc(b, STATES * (ACTIONS + 1));
     b->ops->normals(b, 9, RM_STREAM_TEST, 1, 0, STATES * (ACTIONS + 1), d_out);
-    *n = rm_net_param_count(f.net);
-    *grads = malloc(*n * sizeof **grads);
-    rm_net_forward(train, f.params, &input);
-    rm_net_backward(train, f.params, &input, d_out, *grads);
+    struct learned l = {.n = rm_net_param_count(f.net)};
+    l.backward = malloc(l.n * sizeof *l.backward);
+    l.learn = malloc(l.n * sizeof *l.learn);
+    const float *out = rm_net_forward(train, f.params, &input);
+    rm_net_backward(train, f.params, &input, d_out, l.backward);
+    rm_net_learn(tiles, f.params, &input, &(struct rm_net_loss){given_rows, d_out}, l.learn, sums);
+    assert_true(sums[1] == STATES);
+    assert_memory_equal(out, rm_net_infer(tiles, f.params, &input),
+                        STATES * (ACTIONS + 1) * sizeof *out);
+    assert_true(rm_net_workspace_row_flops(tiles, 0) == rm_net_workspace_row_flops(train, 0));
     b->ops->release(b, d_out);
     rm_net_workspace_destroy(train);
+    rm_net_workspace_destroy(tiles);
     unmake(&f);
     rm_backend_destroy(b);
+    return l;
+}
+
+/* Tiles of states, some incomplete, make the gradients of a pass of all, also of the tables. */
+static void tiles_add_up(void **state)
+{
+    const struct learned l = learn_with(((struct level_state *)*state)->isa, 2);
+    double error = 0, large = 0;
+    for (size_t i = 0; i < l.n; i++) {
+        error = fmax(error, fabs((double)l.learn[i] - (double)l.backward[i]));
+        large = fmax(large, fabs((double)l.backward[i]));
+    }
+    assert_true(large > 0 && error <= 1e-5 * large);
+    free(l.backward);
+    free(l.learn);
 }
 
 static void threads_do_not_matter(void **state)
 {
     const struct level_state *level = *state;
-    float *one, *three;
-    size_t n;
-    gradient_with(level->isa, 1, &one, &n);
-    gradient_with(level->isa, 3, &three, &n);
-    assert_memory_equal(one, three, n * sizeof *one);
-    free(one);
-    free(three);
+    const struct learned one = learn_with(level->isa, 1), three = learn_with(level->isa, 3);
+    assert_memory_equal(one.backward, three.backward, one.n * sizeof *one.backward);
+    assert_memory_equal(one.learn, three.learn, one.n * sizeof *one.learn);
+    free(one.backward);
+    free(one.learn);
+    free(three.backward);
+    free(three.learn);
 }
 
 #define LINEAR(n)                                                                                  \
@@ -302,6 +342,7 @@ int main(void)
         cmocka_unit_test(states_do_not_meet),
         cmocka_unit_test(operations_are_those_that_are_made),
         cmocka_unit_test(places_do_not_matter),
+        cmocka_unit_test(tiles_add_up),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(refusals),
         cmocka_unit_test(the_first_column_may_be_the_largest),

@@ -1,9 +1,10 @@
 /* tune: `ringctl run FILE --tune` makes short runs of the experiment with other values of the keys
  * that change its speed but not its learning. The search is successive halving. The first
  * candidates are the settings that the model of `explain` predicts to be fast. In a turn every
- * candidate runs once; every second turn has the reverse order. The first round has two turns. The
- * faster half enters the next round, which has twice as many. The file's own settings take part in
- * every turn, and a candidate is judged by the mean of its ratios to them in all its turns. */
+ * candidate runs once, and so do the file's own settings; every second turn has the reverse order.
+ * The first round has two turns. The faster half enters the next round, which has twice as many;
+ * the last one, of two candidates, goes on until the time is over. A candidate is judged by the
+ * mean of its ratios to the file's settings in all its turns. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
@@ -14,6 +15,7 @@
 #include "daemon/ctl/trial.h"
 #include "daemon/format.h"
 #include "daemon/table.h"
+#include "shm/base/clock.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,8 +32,10 @@
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
+#define TRIALS         120  /* in a long time, so that trials are longer */
 #define FIRST_TURNS    2
-#define UNKNOWN        1.1 /* ratio by which settings without a model are placed: they may gain */
+#define FINALISTS      2   /* of the last round, beside the file's settings */
+#define UNKNOWN        1.1 /* ratio by which a setting without a model is placed: it may gain */
 
 /* What may be tried of a key; the file's own value is the first. */
 struct knob {
@@ -58,7 +62,9 @@ struct tuning {
     struct knob knob[KNOBS_MAX];
     size_t knobs, count, field; /* candidates; of them still in the race, the first ones */
     struct candidate *candidate;
-    unsigned trials, planned;
+    unsigned trials;
+    double seconds, trial_s; /* for all; for one */
+    uint64_t began_ns;
 };
 
 /* --- what to try ------------------------------------------------------------------------------ */
@@ -214,7 +220,7 @@ static void predict(struct tuning *t, const struct rm_explained *x)
             if (rm_explain_change(x, one, 1, &rate, &error) == 0)
                 c->predicted *= rate / x->steps_per_s;
             else
-                c->hoped = UNKNOWN;
+                c->hoped *= UNKNOWN;
         }
         c->hoped *= c->predicted;
         free_settings(setting, n);
@@ -236,13 +242,18 @@ static double try_one(const struct tuning *t, const struct candidate *c, double 
     return rate;
 }
 
+static double left_s(const struct tuning *t)
+{
+    return t->seconds - (double)(rm_now_ns() - t->began_ns) / (double)RM_NS_PER_S;
+}
+
 static void print_trial(struct tuning *t, const struct candidate *c, double rate)
 {
     char text[256], why[512] = "";
     describe(t, c, text, sizeof text);
     if (isnan(rate))
         rm_trial_said(&t->runs, why, sizeof why);
-    printf("trial %u of %u: %s: %s%s", ++t->trials, t->planned, text,
+    printf("trial %u, %.0f s left: %s: %s%s", ++t->trials, fmax(0, left_s(t)), text,
            isnan(rate) ? "failed: " : rm_format_number(rate).s, isnan(rate) ? why : " steps/s");
     if (!isnan(rate) && changes_of(c))
         printf(" (explain: %.2f times the file's)", c->predicted);
@@ -252,22 +263,22 @@ static void print_trial(struct tuning *t, const struct candidate *c, double rate
 
 /* --- halving ---------------------------------------------------------------------------------- */
 
-/* Trials of all rounds. */
-static unsigned trials_of(size_t field)
+/* Trials of all rounds of so many candidates and the file's settings. */
+static double trials_of(size_t candidates)
 {
-    unsigned trials = 0;
-    for (unsigned turns = FIRST_TURNS;; turns *= 2, field = (field + 1) / 2) {
-        trials += turns * (unsigned)field;
-        if (field <= 2)
+    double trials = 0;
+    for (unsigned turns = FIRST_TURNS;; turns *= 2, candidates = (candidates + 1) / 2) {
+        trials += turns * (1.0 + (double)candidates);
+        if (candidates <= FINALISTS)
             return trials;
     }
 }
 
-/* As many as the time is enough for. */
-static size_t most_in_time(size_t count, double seconds)
+/* As many candidates as the time is enough for. */
+static size_t most_in_time(size_t count, double seconds, double trial_s)
 {
     size_t n = count;
-    while (n > 2 && trials_of(n) * TRIAL_S > seconds)
+    while (n > 1 && trials_of(n) * trial_s > seconds)
         n--;
     return n;
 }
@@ -287,14 +298,14 @@ static int by_ratio(const void *a, const void *b)
 }
 
 /* Everyone in the race once. */
-static void play_turn(struct tuning *t, double trial_s, bool reverse)
+static void play_turn(struct tuning *t, bool reverse)
 {
     const struct candidate *own = &t->candidate[0];
     for (size_t i = 0; i < t->field; i++) {
         struct candidate *c = &t->candidate[reverse ? t->field - 1 - i : i];
         if (c->failed)
             continue;
-        c->rate = try_one(t, c, trial_s, NULL);
+        c->rate = try_one(t, c, t->trial_s, NULL);
         if (rm_interrupted())
             return;
         print_trial(t, c, c->rate);
@@ -310,27 +321,36 @@ static void play_turn(struct tuning *t, double trial_s, bool reverse)
     }
 }
 
+/* Whether one more turn fits the time. */
+static bool in_time(const struct tuning *t)
+{
+    return (double)t->field * t->trial_s <= left_s(t);
+}
+
 /* Returns 0 or an enum rm_ctl_exit value. */
-static int halve(struct tuning *t, double trial_s)
+static int halve(struct tuning *t)
 {
     const struct candidate *own = &t->candidate[0];
     unsigned turns = FIRST_TURNS;
-    for (unsigned round = 1;; round++, turns *= 2) {
-        for (unsigned i = 0; i < turns && !rm_interrupted() && !own->failed; i++)
-            play_turn(t, trial_s, i % 2);
-        if (rm_interrupted())
-            return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
-        if (own->failed)
-            return rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
-                                   t->given->argument[0]);
+    for (unsigned round = 1; t->field > 1; round++, turns *= 2) {
+        const bool last = t->field <= 1 + FINALISTS;
+        for (unsigned i = 0; i < (last ? FIRST_TURNS : turns) || (last && in_time(t)); i++) {
+            play_turn(t, i % 2);
+            if (rm_interrupted())
+                return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
+            if (own->failed)
+                return rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
+                                       t->given->argument[0]);
+        }
         for (size_t k = 0; k < t->field; k++)
             t->candidate[k].round = round;
         /* The file's stays at the head, so that all are compared with it. */
         qsort(t->candidate + 1, t->field - 1, sizeof *t->candidate, by_ratio);
-        if (t->field <= 2)
-            return 0;
-        t->field = (t->field + 1) / 2;
+        if (last)
+            break;
+        t->field = 1 + t->field / 2;
     }
+    return 0;
 }
 
 /* The fastest of the last round, if it is faster than the file's beyond chance. */
@@ -417,11 +437,13 @@ static int write_file(const struct tuning *t, const struct candidate *best)
 
 /* --- all of it -------------------------------------------------------------------------------- */
 
-static int race(struct tuning *t, double seconds)
+static int race(struct tuning *t)
 {
     static struct rm_explained x;
-    const double first_s = fmax(TRIAL_S, seconds / 20);
+    const double first_s = fmax(TRIAL_S, t->seconds / 20);
     char why[512];
+    t->trial_s = fmax(TRIAL_S, t->seconds / TRIALS);
+    t->began_ns = rm_now_ns();
     find_knobs(t);
     find_candidates(t);
     if (!t->candidate)
@@ -435,11 +457,10 @@ static int race(struct tuning *t, double seconds)
     }
     predict(t, &x);
     rm_explained_free(&x);
-    t->field = most_in_time(t->count, seconds - first_s);
-    t->planned = trials_of(t->field);
-    printf("%s steps/s as in the file; %zu of %zu settings to try, in %u trials\n",
-           rm_format_number(rate).s, t->field, t->count, t->planned);
-    const int rc = halve(t, (seconds - first_s) / t->planned);
+    t->field = 1 + most_in_time(t->count - 1, left_s(t), t->trial_s);
+    printf("%s steps/s as in the file; trying %zu of %zu other settings\n",
+           rm_format_number(rate).s, t->field - 1, t->count - 1);
+    const int rc = halve(t);
     if (rc)
         return rc;
     const struct candidate *best = best_of(t);
@@ -450,9 +471,9 @@ static int race(struct tuning *t, double seconds)
 int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment *experiment)
 {
     static struct tuning t;
-    double seconds = SECONDS;
+    t.seconds = SECONDS;
     if (rm_ctl_value(given, "tune")[0] &&
-        rm_ctl_number(given, "tune", SECONDS_MIN, SECONDS_MAX, &seconds))
+        rm_ctl_number(given, "tune", SECONDS_MIN, SECONDS_MAX, &t.seconds))
         return RM_CTL_USAGE;
     static const char *const others[] = {"seeds",  "jobs", "resume",
                                          "socket", "name", "run-directory"};
@@ -472,7 +493,7 @@ int rm_ctl_tune(const struct rm_ctl_arguments *given, const struct rm_experiment
     rc = rm_trials_begin(&t.runs);
     if (rc)
         return rc;
-    rc = race(&t, seconds);
+    rc = race(&t);
     rm_trials_end(&t.runs);
     free(t.candidate);
     return rc;

@@ -21,6 +21,7 @@
 
 /* Without anything but training, and with rows often enough for a rate. */
 static const char *const common[] = {"evaluation.final_episodes=0",
+                                     "evaluation.worlds=1",
                                      "checkpoint.at_end=false",
                                      "metrics.csv=true",
                                      "metrics.interval_s=0.05",

@@ -11,8 +11,8 @@ import time
 BUILD = os.environ.get("BUILD", "build")
 RINGCTL = os.path.join(BUILD, "bin", "ringctl")
 RETRIES = 3
-COMMON = ["run.steps=0", "evaluation.interval=0", "evaluation.final_episodes=0", "checkpoint.interval_s=0",
-          "checkpoint.at_end=false", "metrics.interval_s=0.05", "metrics.tensorboard=off",
+COMMON = ["run.steps=0", "evaluation.interval=0", "evaluation.final_episodes=0", "evaluation.worlds=1",
+          "checkpoint.interval_s=0", "checkpoint.at_end=false", "metrics.interval_s=0.05", "metrics.tensorboard=off",
           "optimizer.schedule.kind=constant"]
 
 

@@ -4,7 +4,7 @@
  * candidate runs once, and so do the file's own settings; every second turn has the reverse order.
  * The first round has two turns. The faster half enters the next round, which has twice as many;
  * the last one, of two candidates, goes on until the time is over. A candidate is judged by the
- * mean of its ratios to the file's settings in all its turns. */
+ * geometric mean of its ratios to the file's settings in all its turns. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
@@ -32,8 +32,9 @@
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
-#define TRIALS         120  /* in a long time, so that trials are longer */
+#define TRIALS         120  /* about the most; with more time trials are longer */
 #define FIRST_TURNS    2
+#define LAST_TURNS     4
 #define FINALISTS      2   /* of the last round, beside the file's settings */
 #define UNKNOWN        1.1 /* ratio by which a setting without a model is placed: it may gain */
 
@@ -49,8 +50,9 @@ struct candidate {
     double predicted;        /* rate over that of the file's settings; what has no model counts 1 */
     double hoped;            /* the same for its place: what has no model may be a gain */
     double rate;             /* of its last trial */
-    double log_rate, gain; /* sums over its turns; gain: log(rate / rate of the file's settings) */
-    unsigned turns, round; /* without failed ones; the last round that it took part in */
+    double log_rate, gain, gain_2; /* sums over its turns; gain: log(rate / that of the file's
+                                      settings), and its square */
+    unsigned turns, round;         /* without failures; the last round that it took part in */
     bool failed;
 };
 
@@ -63,7 +65,8 @@ struct tuning {
     size_t knobs, count, field; /* candidates; of them still in the race, the first ones */
     struct candidate *candidate;
     unsigned trials;
-    double seconds, trial_s; /* for all; for one */
+    double seconds;       /* for all */
+    double race_s, run_s; /* left when the race began; of a trial */
     uint64_t began_ns;
 };
 
@@ -263,22 +266,23 @@ static void print_trial(struct tuning *t, const struct candidate *c, double rate
 
 /* --- halving ---------------------------------------------------------------------------------- */
 
-/* Trials of all rounds of so many candidates and the file's settings. */
+/* Trials of all rounds of so many candidates and the file's settings; of the last round so many as
+ * it has at least. */
 static double trials_of(size_t candidates)
 {
     double trials = 0;
-    for (unsigned turns = FIRST_TURNS;; turns *= 2, candidates = (candidates + 1) / 2) {
+    for (unsigned turns = FIRST_TURNS; candidates > FINALISTS; turns *= 2) {
         trials += turns * (1.0 + (double)candidates);
-        if (candidates <= FINALISTS)
-            return trials;
+        candidates = (candidates + 1) / 2;
     }
+    return trials + LAST_TURNS * (1.0 + (double)candidates);
 }
 
 /* As many candidates as the time is enough for. */
-static size_t most_in_time(size_t count, double seconds, double trial_s)
+static size_t most_in_time(const struct tuning *t, size_t count)
 {
     size_t n = count;
-    while (n > 1 && trials_of(n) * trial_s > seconds)
+    while (n > 1 && trials_of(n) * t->run_s > left_s(t))
         n--;
     return n;
 }
@@ -289,75 +293,103 @@ static double ratio_of(const struct candidate *c)
     return exp(c->gain / c->turns);
 }
 
+/* The standard error of the logarithm of ratio_of(). */
+static double error_of(const struct candidate *c)
+{
+    const double mean = c->gain / c->turns;
+    return sqrt(fmax(0, c->gain_2 / c->turns - mean * mean) / fmax(1, c->turns - 1.0));
+}
+
 static int by_ratio(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
-    if (x->failed != y->failed)
-        return x->failed - y->failed;
-    return (ratio_of(x) < ratio_of(y)) - (ratio_of(x) > ratio_of(y));
+    const double x = ratio_of(a), y = ratio_of(b);
+    return (x < y) - (x > y);
 }
 
 /* Everyone in the race once. */
-static void play_turn(struct tuning *t, bool reverse)
+static void play_turn(struct tuning *t, unsigned round, bool reverse)
 {
     const struct candidate *own = &t->candidate[0];
-    for (size_t i = 0; i < t->field; i++) {
+    for (size_t i = 0; i < t->field && !own->failed; i++) {
         struct candidate *c = &t->candidate[reverse ? t->field - 1 - i : i];
-        if (c->failed)
-            continue;
-        c->rate = try_one(t, c, t->trial_s, NULL);
+        c->rate = try_one(t, c, t->run_s, NULL);
         if (rm_interrupted())
             return;
         print_trial(t, c, c->rate);
+        c->round = round;
         c->failed = isnan(c->rate);
     }
     for (size_t k = 0; k < t->field && !own->failed; k++) {
         struct candidate *c = &t->candidate[k];
+        const double gain = log(c->rate / own->rate);
         if (c->failed)
             continue;
         c->turns++;
         c->log_rate += log(c->rate);
-        c->gain += log(c->rate / own->rate);
+        c->gain += gain;
+        c->gain_2 += gain * gain;
     }
 }
 
-/* Whether one more turn fits the time. */
-static bool in_time(const struct tuning *t)
+/* Moves those that failed behind those in the race. */
+static void leave_out_failed(struct tuning *t)
 {
-    return (double)t->field * t->trial_s <= left_s(t);
+    for (size_t k = 1; k < t->field;) {
+        const struct candidate c = t->candidate[k];
+        if (!c.failed) {
+            k++;
+            continue;
+        }
+        t->field--;
+        memmove(&t->candidate[k], &t->candidate[k + 1], (t->field - k) * sizeof c);
+        t->candidate[t->field] = c;
+    }
+}
+
+/* Whether so many turns, each trial as long as those so far, fit the time. */
+static bool in_time(const struct tuning *t, unsigned turns)
+{
+    const double trial_s = (t->race_s - left_s(t)) / t->trials;
+    return turns * (double)t->field * trial_s <= left_s(t);
+}
+
+/* Whether a round ends after so many turns. */
+static bool is_over(const struct tuning *t, unsigned played, unsigned turns)
+{
+    if (t->field <= 1 + FINALISTS)
+        return played >= FIRST_TURNS && !in_time(t, 1);
+    return played >= turns || (played >= FIRST_TURNS && !in_time(t, FIRST_TURNS));
 }
 
 /* Returns 0 or an enum rm_ctl_exit value. */
 static int halve(struct tuning *t)
 {
-    const struct candidate *own = &t->candidate[0];
     unsigned turns = FIRST_TURNS;
+    t->race_s = left_s(t);
     for (unsigned round = 1; t->field > 1; round++, turns *= 2) {
-        const bool last = t->field <= 1 + FINALISTS;
-        for (unsigned i = 0; i < (last ? FIRST_TURNS : turns) || (last && in_time(t)); i++) {
-            play_turn(t, i % 2);
+        for (unsigned played = 0; t->field > 1 && !is_over(t, played, turns); played++) {
+            play_turn(t, round, played % 2);
             if (rm_interrupted())
                 return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
-            if (own->failed)
+            if (t->candidate[0].failed)
                 return rm_ctl_complain(RM_CTL_FAILED, "a trial with the settings of %s failed",
                                        t->given->argument[0]);
+            leave_out_failed(t);
         }
-        for (size_t k = 0; k < t->field; k++)
-            t->candidate[k].round = round;
         /* The file's stays at the head, so that all are compared with it. */
         qsort(t->candidate + 1, t->field - 1, sizeof *t->candidate, by_ratio);
-        if (last)
+        if (t->field <= 1 + FINALISTS)
             break;
         t->field = 1 + t->field / 2;
     }
     return 0;
 }
 
-/* The fastest of the last round, if it is faster than the file's beyond chance. */
+/* The fastest of the last round, if it is faster than the file's, probably not by chance. */
 static const struct candidate *best_of(const struct tuning *t)
 {
     const struct candidate *best = &t->candidate[t->field > 1 ? 1 : 0];
-    return !best->failed && ratio_of(best) >= GAIN ? best : &t->candidate[0];
+    return log(ratio_of(best)) >= fmax(log(GAIN), error_of(best)) ? best : &t->candidate[0];
 }
 
 /* --- results ---------------------------------------------------------------------------------- */
@@ -389,8 +421,7 @@ static void print_table(const struct tuning *t, const struct candidate *best)
     putchar('\n');
     rm_table_end(&table, stdout, &style);
     if (untried)
-        printf("\n%zu more settings were not tried in this time; those tried were more promising\n",
-               untried);
+        printf("\nnot tried in this time, because they promise less: %zu more\n", untried);
 }
 
 /* FILE without ".json", with ".tuned.json". */
@@ -442,12 +473,17 @@ static int race(struct tuning *t)
     static struct rm_explained x;
     const double first_s = fmax(TRIAL_S, t->seconds / 20);
     char why[512];
-    t->trial_s = fmax(TRIAL_S, t->seconds / TRIALS);
+    t->run_s = fmax(TRIAL_S, t->seconds / TRIALS);
     t->began_ns = rm_now_ns();
     find_knobs(t);
     find_candidates(t);
     if (!t->candidate)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory");
+    if (t->count == 1)
+        return rm_ctl_complain(RM_CTL_FAILED,
+                               "nothing to tune: no key of %s that changes only its speed has "
+                               "another value on this host",
+                               t->given->argument[0]);
     const double rate = try_one(t, &t->candidate[0], first_s, &x);
     if (rm_interrupted())
         return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
@@ -457,7 +493,7 @@ static int race(struct tuning *t)
     }
     predict(t, &x);
     rm_explained_free(&x);
-    t->field = 1 + most_in_time(t->count - 1, left_s(t), t->trial_s);
+    t->field = 1 + most_in_time(t, t->count - 1);
     printf("%s steps/s as in the file; trying %zu of %zu other settings\n",
            rm_format_number(rate).s, t->field - 1, t->count - 1);
     const int rc = halve(t);

@@ -19,7 +19,8 @@
 #define PATIENCE_S 60.0 /* until the rate can be read, beyond a trial's time */
 #define PLACE_MAX  32   /* longest TMPDIR: paths of runs are short */
 
-/* Without anything but training, and with rows often enough for a rate. */
+/* Without anything but training, and with rows often enough for a rate. One world for evaluations
+ * is valid whatever evaluation.episodes is. */
 static const char *const common[] = {"evaluation.final_episodes=0",
                                      "evaluation.worlds=1",
                                      "checkpoint.at_end=false",

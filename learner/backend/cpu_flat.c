@@ -13,7 +13,7 @@ struct flat_work {
     void (*pairs)(const float *x, const float *y, size_t n, float *z);
     const struct rm_adam_factors *adam;
     const struct rm_rmsprop *rmsprop;
-    float number, a, c;
+    float scalar, a, c;
 };
 
 struct chunk {
@@ -264,7 +264,7 @@ static void rmsprop_chunk(void *work, uint32_t index)
 {
     const struct flat_work *w = work;
     struct chunk c = chunk_of(w->n, index);
-    w->cpu->kernels->rmsprop(w->rmsprop, w->number, w->x + c.at, c.n, w->out + c.at,
+    w->cpu->kernels->rmsprop(w->rmsprop, w->scalar, w->x + c.at, c.n, w->out + c.at,
                              w->m ? w->m + c.at : NULL, w->v + c.at);
 }
 
@@ -278,7 +278,7 @@ void rm_cpu_rmsprop(struct rm_backend *b, const struct rm_rmsprop *rmsprop, floa
                           .v = v,
                           .n = n,
                           .rmsprop = rmsprop,
-                          .number = scale};
+                          .scalar = scale};
     run_costly(&w, rmsprop_chunk, 8.0);
 }
 
@@ -300,12 +300,12 @@ static void lerp_chunk(void *work, uint32_t index)
 {
     const struct flat_work *w = work;
     struct chunk c = chunk_of(w->n, index);
-    w->cpu->kernels->lerp(w->number, w->x + c.at, c.n, w->out + c.at);
+    w->cpu->kernels->lerp(w->scalar, w->x + c.at, c.n, w->out + c.at);
 }
 
 void rm_cpu_lerp(struct rm_backend *b, float tau, const float *params, size_t n, float *target)
 {
-    struct flat_work w = {.cpu = rm_cpu_of(b), .x = params, .out = target, .n = n, .number = tau};
+    struct flat_work w = {.cpu = rm_cpu_of(b), .x = params, .out = target, .n = n, .scalar = tau};
     run_flat(&w, lerp_chunk);
 }
 
@@ -314,12 +314,12 @@ static void fill_chunk(void *work, uint32_t index)
     const struct flat_work *w = work;
     const struct chunk c = chunk_of(w->n, index);
     for (size_t i = 0; i < c.n; i++)
-        w->out[c.at + i] = w->number;
+        w->out[c.at + i] = w->scalar;
 }
 
 void rm_cpu_fill(struct rm_backend *b, float value, size_t n, float *x)
 {
-    struct flat_work w = {.cpu = rm_cpu_of(b), .out = x, .n = n, .number = value};
+    struct flat_work w = {.cpu = rm_cpu_of(b), .out = x, .n = n, .scalar = value};
     run_flat(&w, fill_chunk);
 }
 

@@ -326,6 +326,11 @@ static void linear_dw(struct rm_backend *b, const float *dy, const float *x, uin
                       uint32_t in, uint32_t out, bool add, float *dw, float *db)
 {
     struct rm_cpu *cpu = rm_cpu_of(b);
+    if (batch == 0) { /* kernels that add up rows would write nothing */
+        rm_cpu_fill(b, 0.0f, add ? 0 : (size_t)in * out, dw);
+        rm_cpu_fill(b, 0.0f, add || !db ? 0 : out, db);
+        return;
+    }
     struct product p = {.cpu = cpu,
                         .x = x,
                         .dy = dy,

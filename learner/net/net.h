@@ -90,7 +90,7 @@ void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *workspace);
 /* Operations of the products of a row's forward pass, as rm_net_forward_flops(): of the layers that
  * the workspace needs, and without the share of tokens that was padding in its batches so far. On a
- * device, and in tiles, padding counts. */
+ * device padding counts. */
 double rm_net_workspace_row_flops(const struct rm_net_workspace *workspace, uint32_t quantiles);
 
 /* Packs the weights of `params`; the workspace keeps packed, transposed or noise-free effective

@@ -296,10 +296,10 @@ struct rm_rows {
 struct rm_step_ops {
     const char *name;
     /* The functions of a kind of step. A member may be NULL if the kind does not need it. */
-    bool by_row;   /* tiles.h may use the step: rows depend neither on each other nor on their
-                      position in the batch, and all buffers come from rm_workspace_want() */
-    bool by_lane;  /* the same for lanes; rows of one lane may depend on each other */
-    bool by_state; /* the same for states; rows of one state may depend on each other */
+    /* tiles.h uses a network if all its steps have one of these, and all their buffers come from
+     * rm_workspace_want(). Rows depend neither on other rows nor on their position in the batch; on
+     * those of their own lane alone; on those of their own state alone. */
+    bool by_row, by_lane, by_state;
     bool pre; /* keeps the argument of an activation that needs it (rm_activation_reads_input) */
     /* Allocates kept[] by rm_workspace_want(). Returns false if there is no memory. */
     bool (*buffers)(struct rm_net_workspace *w, const struct rm_step *s, struct rm_step_buffers *b);

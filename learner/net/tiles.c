@@ -12,6 +12,10 @@
  * own cache. */
 #define PARAMS_MAX ((size_t)1 << 17)
 
+/* And tables with at most this many: tiles have addresses for gradients of tables, without memory.
+ */
+#define TABLE_MAX ((size_t)1 << 23)
+
 /* Rows of a tile: enough for full speed of the products, few enough that all threads get tiles and
  * that a tile fits the cache. */
 #define TILE_ROWS     64u
@@ -27,8 +31,8 @@
 #define SEQUENCE_LANES_MIN  8u
 #define SEQUENCE_PARAMS_MAX ((size_t)1 << 18)
 
-/* If padding has no rows, a tile has so many states that it has at most so many tokens with
- * padding, and at most TILE_ROWS_FEW. */
+/* Networks whose padding has no rows: the most tokens of a tile, padding included. A tile has 1 to
+ * TILE_ROWS_FEW states. */
 #define TILE_TOKENS 1024u
 
 /* Packed histories use tiles of one sample, which has many rows, through all steps. */
@@ -60,7 +64,7 @@ struct rm_net_tiles {
     uint64_t pass;     /* number of the current pass */
     uint32_t reserved; /* rows of the last tile of lanes for which memory was reserved */
     uint32_t table;    /* the step of the table; RM_FROM_NOTHING: none */
-    size_t first;      /* the first parameter after the table's */
+    size_t first; /* the first parameter after the table's: tiles have gradients from there on */
     uint32_t *tokens;  /* of each tile, if there is a table */
     uint64_t prepared; /* the first pass with the current parameters */
     struct {
@@ -93,23 +97,22 @@ static bool history(const struct rm_net *net)
     return net->shape.history.queries > 0;
 }
 
-/* Padding has no rows. */
+/* Whether padding has no rows, so that the number of a state's rows varies. */
 static bool varied(const struct rm_net *net)
 {
     return net->set_count > 0 && !history(net);
 }
 
-/* The embedding of groups of numbers whose tables are the first parameters of all. Few rows of them
- * are in a tile, so tiles leave their gradients to table_back(). */
+/* The embedding of groups of numbers, if its tables are the first parameters of all. A tile's
+ * tokens select few rows of them, so tiles leave their gradients to table_back(). */
 static uint32_t table_of(const struct rm_net *net)
 {
     for (uint32_t i = 0; i < net->step_count && varied(net); i++) {
         const struct rm_step *s = &net->steps[i];
-        if (s->kind == RM_STEP_EMBEDDING)
-            return s->from < i && (s->layer.first_codes ? s->bias : s->weight) == 0 &&
-                           s->layer.columns
-                       ? i
-                       : RM_FROM_NOTHING;
+        if (s->kind == RM_STEP_EMBEDDING && s->layer.columns && s->out.padded &&
+            net->steps[s->from].kind == RM_STEP_TOKENS &&
+            (s->layer.first_codes ? s->bias : s->weight) == 0)
+            return i;
     }
     return RM_FROM_NOTHING;
 }
@@ -129,7 +132,8 @@ static bool suits(const struct rm_net *net)
     if (history(net))
         return !recurrent(net) && net->param_count <= HISTORY_PARAMS_MAX;
     if (net->uses_quantiles || (recurrent(net) && varied(net)) ||
-        net->param_count - after_table(net) > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX))
+        net->param_count - after_table(net) > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX) ||
+        after_table(net) > TABLE_MAX)
         return false;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step_ops *ops = rm_step_ops[net->steps[i].kind];
@@ -252,16 +256,17 @@ int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *pare
         return rm_fail(error, -ENOMEM, "network: out of memory");
     t->parent = parent;
     t->bench_count = threads;
-    t->stride = (net->param_count + 15) / 16 * 16;
     t->table = table_of(net);
     t->first = after_table(net);
+    t->stride = (net->param_count + 15) / 16 * 16;
     int code = 0;
     for (uint32_t i = 0; i < threads && !code; i++)
         code = make_bench(&t->benches[i], parent, error);
     if (!code && parent->training) {
         t->slot_grads = ops->alloc(parent->backend, SLOTS_MAX * t->stride);
-        t->tokens = calloc(parent->max_batch, sizeof *t->tokens);
-        if (!t->slot_grads || !t->tokens)
+        if (t->table != RM_FROM_NOTHING)
+            t->tokens = calloc(parent->max_batch, sizeof *t->tokens);
+        if (!t->slot_grads || (t->table != RM_FROM_NOTHING && !t->tokens))
             code = rm_fail(error, -ENOMEM, "network: no memory for gradients of tiles");
     }
     if (code) {
@@ -393,8 +398,8 @@ static uint32_t rows_in(const struct work *work, uint32_t tile)
     return left < work->rows ? left : work->rows;
 }
 
-/* The gradients of the table need the codes and the gradients of the tile's tokens. The parent has
- * the memory, with room for the padding, too. */
+/* The tile writes the codes and the gradients of its tokens into the parent's buffers, where
+ * table_back() reads them. Each tile has room for all its tokens, padding included. */
 static void lend_memory(const struct work *work, struct bench *bench, uint32_t tile)
 {
     const struct rm_net_tiles *t = work->tiles;
@@ -547,7 +552,7 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
     struct rm_backend *b = t->parent->backend;
     struct work work = {.tiles = t, .params = params, .input = input, .loss = loss};
     cut(&work);
-    const uint32_t rows = history(t->parent->net) ? SLOT_ROWS : 1;
+    const uint32_t rows = t->parent->net->set_count ? SLOT_ROWS : 1; /* a state has many */
     work.slot_count = slots_of(input->batch * rows, work.tile_count);
     t->pass++;
     b->ops->run(b, learn_slot, &work, work.slot_count);

@@ -1,10 +1,11 @@
-/* tiles: the passes of small networks in tiles. A tile is rows, or lanes of a recurrent network,
- * that fit a core's own cache. One thread computes all steps, the loss and the gradients of a tile.
- * The threads are woken once for all tiles, not once per operation.
+/* tiles: the passes of small networks in tiles. A tile is rows, states with their tokens, or lanes
+ * of a recurrent network, that fit a core's own cache. One thread computes all steps, the loss and
+ * the gradients of a tile. The threads are woken once for all tiles, not once per operation.
  *
- * Whether a network uses tiles depends on the network alone, and the cut depends on the number of
- * rows alone; neither depends on the number of threads, so results do not. Gradients are added up
- * within a slot in the order of its tiles, then over the slots in the order of slots.
+ * Whether a network uses tiles depends on the network alone, and the cut depends on the network and
+ * the number of rows or states; neither depends on the number of threads, so results do not.
+ * Gradients are added up within a slot in the order of its tiles, then over the slots in the order
+ * of slots. Only the gradient of a large table is computed from all rows at once, after the tiles.
  *
  * Only for the files of learner/net. A workspace owns its tiles. */
 #ifndef RM_LEARNER_NET_TILES_H

@@ -168,11 +168,14 @@ static void relate(struct reference_walk *w, const struct rm_layer_config *c, co
 {
     const double *table = reference_tensor(w, name, "weight");
     const double *first = c->first_codes ? reference_tensor(w, name, "first") : table;
-    size_t numbers = w->rows.width, n = c->units;
-    struct reference_rows y = {.v = reference_floats(w->rows.count * n),
-                               .count = w->rows.count,
+    size_t n = c->units, tokens = 1; /* in a row */
+    if (!w->rows.tokens)
+        tokens = w->shape->dims > 1 ? w->shape->dim[0] : w->rows.width / c->columns;
+    size_t numbers = w->rows.width / tokens;
+    struct reference_rows y = {.count = w->rows.count * tokens,
                                .width = n,
-                               .tokens = w->rows.tokens};
+                               .tokens = w->rows.tokens ? w->rows.tokens : tokens};
+    y.v = reference_floats(y.count * n);
     for (size_t r = 0; r < y.count; r++)
         for (size_t j = 0; j < numbers; j++) {
             size_t code = (size_t)w->rows.v[r * numbers + j], column = j % c->columns;

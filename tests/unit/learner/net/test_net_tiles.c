@@ -270,12 +270,77 @@ static void lanes_add_up(void **state)
     rm_backend_destroy(b);
 }
 
+enum { SEATS = 32, WIDE = 17, OF_STATE = 1 + SEATS * WIDE, EMPTY = 32, WHOLE = 75 };
+
+/* The states of a whole tile may have no tokens: then the tile's gradients of the layers of tokens
+ * are zeros, whatever the memory for them had before. */
+static void tiles_may_be_empty(void **state)
+{
+    const struct level_state *level = *state;
+    const struct rm_network_config config = {
+        .layer_count = 2,
+        .layers = {{.type = RM_LAYER_LINEAR, .units = 12}, {.type = RM_LAYER_TANH}},
+        .input_count = 1,
+        .inputs = {{.name = "list", .layer_count = 3}},
+        .input_layers = {{.type = RM_LAYER_LINEAR, .units = 128},
+                         {.type = RM_LAYER_TANH},
+                         {.type = RM_LAYER_MEAN_POOL}}};
+    const struct rm_net_shape shape = {.inputs = OF_STATE,
+                                       .actions = 3,
+                                       .outputs_per_action = 1,
+                                       .head = RM_HEAD_ACTOR_CRITIC,
+                                       .observations = 1,
+                                       .observation = {{.name = "list",
+                                                        .counts = 1,
+                                                        .words = SEATS * WIDE,
+                                                        .item = WIDE,
+                                                        .dims = 2,
+                                                        .dim = {SEATS, WIDE}}}};
+    struct rm_backend *b;
+    struct rm_net *net;
+    struct rm_net_workspace *whole = NULL, *tiles = NULL;
+    struct rm_error error;
+    assert_int_equal(rm_backend_cpu_create_for(&b, 2, level->isa, level->compute, &error), 0);
+    if (rm_net_compile(&net, &config, &shape, &error))
+        fail_msg("%s", error.text);
+    assert_true(!rm_net_workspace_create(&whole, net, b, WHOLE, 1, RM_NET_TRAIN, &error) &&
+                !rm_net_workspace_create(&tiles, net, b, WHOLE, 1, RM_NET_TRAIN, &error));
+    const size_t n = rm_net_param_count(net), outputs = rm_net_outputs(net);
+    float *params = normals(b, 1, n), *x = normals(b, 2, (size_t)WHOLE * OF_STATE);
+    float *whole_grads = normals(b, 3, n), *tile_grads = normals(b, 4, n);
+    float *d_out = normals(b, 5, WHOLE * outputs);
+    rm_net_prepare(whole, params);
+    rm_net_prepare(tiles, params);
+    for (uint32_t empty = 0; empty <= 2 * EMPTY; empty += EMPTY) {
+        struct squares squares = {outputs};
+        const struct rm_net_loss loss = {square_rows, &squares};
+        const struct rm_net_input input = {.x = x, .batch = WHOLE};
+        double sums[RM_NET_SUMS] = {0}, change[2];
+        for (uint32_t i = 0; i < WHOLE; i++)
+            x[i * OF_STATE] = i < empty ? 0.0f : (float)(1 + i % SEATS);
+        const float *out = rm_net_forward(whole, params, &input);
+        loss.rows(loss.self, 0, WHOLE, out, d_out, sums);
+        rm_net_backward(whole, params, &input, d_out, whole_grads);
+        rm_net_learn(tiles, params, &input, &loss, tile_grads, sums);
+        b->ops->change(b, tile_grads, whole_grads, n, change);
+        assert_true(change[0] <= 1e-10 * change[1]);
+    }
+    float *owned[] = {params, x, whole_grads, tile_grads, d_out};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        b->ops->release(b, owned[i]);
+    rm_net_workspace_destroy(whole);
+    rm_net_workspace_destroy(tiles);
+    rm_net_destroy(net);
+    rm_backend_destroy(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(chunks_add_up),
         cmocka_unit_test(lanes_add_up),
+        cmocka_unit_test(tiles_may_be_empty),
     };
     return run_on_levels_and_bf16(tests, sizeof tests / sizeof tests[0]);
 }

@@ -356,9 +356,11 @@ static bool in_time(const struct tuning *t, unsigned turns)
 /* Whether a round ends after so many turns. */
 static bool is_over(const struct tuning *t, unsigned played, unsigned turns)
 {
+    if (played < FIRST_TURNS)
+        return false;
     if (t->field <= 1 + FINALISTS)
-        return played >= FIRST_TURNS && !in_time(t, 1);
-    return played >= turns || (played >= FIRST_TURNS && !in_time(t, FIRST_TURNS));
+        return !in_time(t, 1);
+    return played >= turns || !in_time(t, FIRST_TURNS);
 }
 
 /* Returns 0 or an enum rm_ctl_exit value. */

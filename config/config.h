@@ -57,8 +57,11 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
 int rm_config_set(struct rm_experiment *experiment, const char *path, const json_t *value,
                   struct rm_error *error);
 
-/* Lists keys without effect: those that differ from their default but that algorithm.name, or a run
- * with sample.from, does not read (the tables in config/unused.c). Calls `each` with the path and a
+/* Whether the key (or section) has an effect: not every algorithm.name reads it, nor a run with
+ * sample.from (the tables in config/unused.c). */
+bool rm_config_reads(const struct rm_experiment *experiment, const char *path);
+
+/* Lists keys without effect that differ from their default. Calls `each` with the path and a
  * message: "has no effect with algorithm.name ppo; it is for dqn, sac". Returns their number. */
 typedef void (*rm_config_unused_fn)(void *user, const char *path, const char *words);
 int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn each, void *user);

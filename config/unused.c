@@ -119,6 +119,17 @@ static void report_unused(const char *path, const struct used *row, enum rm_algo
     each(user, path, words);
 }
 
+static bool reads(const struct used *row, enum rm_algorithm algorithm)
+{
+    return !row || row->algorithms >> algorithm & 1;
+}
+
+bool rm_config_reads(const struct rm_experiment *experiment, const char *path)
+{
+    return reads(row_of(path), experiment->algorithm.name) &&
+           !(rm_experiment_is_offline(experiment) && is_of_actors(path));
+}
+
 int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn each, void *user)
 {
     const enum rm_algorithm algorithm = experiment->algorithm.name;
@@ -131,15 +142,14 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         const struct used *row = row_of(key->path);
-        if (!memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
+        if (rm_config_reads(experiment, key->path) ||
+            !memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
                     key->bytes))
             continue;
-        if (row && !(row->algorithms >> algorithm & 1))
+        if (!reads(row, algorithm))
             report_unused(key->path, row, algorithm, each, user);
-        else if (rm_experiment_is_offline(experiment) && is_of_actors(key->path))
-            each(user, key->path, "has no effect with sample.from: such a run has no actors");
         else
-            continue;
+            each(user, key->path, "has no effect with sample.from: such a run has no actors");
         count++;
     }
     free(defaults);

@@ -13,8 +13,7 @@ static const char usage_text[] =
     "\n"
     "Runs the experiment of FILE: starts its workers, keeps them alive, answers ringctl.\n"
     "\n"
-    "  --foreground           show progress on standard output (else: log lines on standard "
-    "error)\n"
+    "  --foreground           show progress on standard output, not log lines on standard error\n"
     "  --name NAME            instead of the configuration's name\n"
     "  --run-directory DIR    parent of the run directory, instead of run.directory\n"
     "  --socket PATH          control socket, instead of control.socket and the default place\n"
@@ -26,23 +25,8 @@ static const char usage_text[] =
     "  --help, --version\n"
     "\n"
     "Exit codes: 0 finished or stopped as asked; 1 the run failed; 2 wrong command line or\n"
-    "configuration; 3 an experiment of that name, or that run, runs already; 4 no memory,\n"
-    "directory or socket; 5 the run is finished, but standard output could not be written; 130 "
-    "interrupted twice; 128+n ended\n"
-    "by signal n after a checkpoint, under Slurm.\n"
-    "\n"
-    "Signals: SIGTERM and SIGINT write a checkpoint and end the run, a second one kills;\n"
-    "SIGUSR1 writes a checkpoint; SIGHUP reads FILE again and applies the keys that "
-    "may\n"
-    "change while running. Under Slurm (SLURM_JOB_ID is set) SIGTERM writes a checkpoint and puts\n"
-    "all workers to sleep until the job is killed or gets a second signal.\n"
-    "\n"
-    "Environment: RINGMASTER_LIBEXEC, the directory of the workers' programs (default: beside "
-    "this\n"
-    "one, or ../libexec/ringmaster); RINGMASTER_RUNTIME_DIR, the directory of control sockets;\n"
-    "RINGMASTER_GDB, the debugger that inspects workers that crash or hang (default: gdb on the "
-    "PATH;\n"
-    "empty: none).\n";
+    "configuration; 3 the experiment or the run runs already; 4 no memory, directory or socket.\n"
+    "ringmasterd(8) has the others, signals and environment variables.\n";
 
 enum {
     OPT_FOREGROUND = 256,

@@ -57,6 +57,12 @@ static double cpu_of(const struct rm_work *work)
     return rm_work_s(work) * work->cpu;
 }
 
+/* Do the learners go on without waiting for actors, and actors without waiting for them? */
+static bool runs_free(const struct rm_experiment *e)
+{
+    return rm_fills_replay(e) && e->limiter.updates_per_step == 0;
+}
+
 struct sides {
     double acting, learning;         /* time of each side alone, on cores of its own */
     double acting_cpu, learning_cpu; /* processor time */
@@ -94,6 +100,10 @@ static struct sides sides_of(const struct rm_load *load)
         s.learning_cpu += cpu_of(&load->learner[p]);
         s.learning =
             e->learner.processes == RM_LEARNERS_ONE ? s.learning + own : fmax(s.learning, own);
+    }
+    if (runs_free(e)) { /* the learners only take cores, for as long as a step takes */
+        s.learning_cpu = s.learning > 0 ? s.learning_cpu * s.acting / s.learning : 0;
+        s.learning = 0;
     }
     return s;
 }
@@ -278,18 +288,20 @@ static double rollout_rows(const struct rm_experiment *e)
     return (double)e->rollout.steps * e->actor.worlds;
 }
 
-/* How often the learner wakes the actors, for each step: after a rollout, or in every update. */
-static double handovers(const struct rm_experiment *e)
+/* How often the learner wakes the actors, for each step: after a rollout, or in every update.
+ * `measured`: updates for each step, for a run without a limiter. */
+static double handovers(const struct rm_experiment *e, double measured)
 {
-    return rm_algorithm_traits(e->algorithm.name)->rollout ? 1 / rollout_rows(e)
-                                                           : e->limiter.updates_per_step;
+    if (rm_algorithm_traits(e->algorithm.name)->rollout)
+        return 1 / rollout_rows(e);
+    return rm_experiment_is_offline(e) || runs_free(e) ? measured : e->limiter.updates_per_step;
 }
 
 /* For each step. */
-static double updates(const struct rm_experiment *e)
+static double updates(const struct rm_experiment *e, double measured)
 {
     const double passes = (double)e->algorithm.epochs * e->algorithm.minibatches;
-    return handovers(e) * (rm_algorithm_traits(e->algorithm.name)->rollout ? passes : 1);
+    return handovers(e, measured) * (rm_algorithm_traits(e->algorithm.name)->rollout ? passes : 1);
 }
 
 /* Rows of the network's matrices in an update. */
@@ -306,7 +318,7 @@ static double update_rows(const struct rm_experiment *e)
 /* A batch's fixed part, in rows. */
 static double sampling_rows(const struct rm_experiment *e)
 {
-    return SAMPLING_ROWS + (e->mode == RM_MODE_FREE ? WAKING_ROWS : 0);
+    return SAMPLING_ROWS + (e->mode == RM_MODE_FREE && rm_fills_replay(e) ? WAKING_ROWS : 0);
 }
 
 static double checked(const struct rm_experiment *e)
@@ -315,10 +327,11 @@ static double checked(const struct rm_experiment *e)
 }
 
 static void change_learning(struct rm_work *w, const struct rm_experiment *from,
-                            const struct rm_experiment *to)
+                            const struct rm_experiment *to, double measured)
 {
     const bool rollout = rm_algorithm_traits(from->algorithm.name)->rollout;
-    const double more = ratio(updates(to), updates(from));
+    const double woken = ratio(handovers(to, measured), handovers(from, measured));
+    const double more = ratio(updates(to, measured), updates(from, measured));
     const double rows = more * update_rows(to) / update_rows(from);
     /* With rollouts, forward is the valuing of a rollout, once. */
     const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
@@ -329,7 +342,7 @@ static void change_learning(struct rm_work *w, const struct rm_experiment *from,
     lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, checked(to) / checked(from));
     lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
     if (rollout) {
-        w->phase_s[RM_PHASE_PUBLISH] *= ratio(handovers(to), handovers(from));
+        w->phase_s[RM_PHASE_PUBLISH] *= woken;
         return;
     }
     w->phase_s[RM_PHASE_SAMPLING] *=
@@ -375,6 +388,7 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
                    const struct rm_experiment *to, struct rm_error *error)
 {
     const struct rm_experiment *from = before->experiment;
+    const double measured = before->updates_per_step;
     struct rm_error unknown = {""};
     rm_config_diff(from, to, check_key, &unknown);
     if (unknown.text[0])
@@ -383,11 +397,12 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     after->experiment = to;
     change_acting(&after->acting, from, to);
     for (uint32_t p = 0; p < after->learners; p++)
-        change_learning(&after->learner[p], from, to);
+        change_learning(&after->learner[p], from, to, measured);
     *after = rm_load_longer(after, from->debug.lengthen, 1 / (1 + from->debug.lengthen_by));
     *after = rm_load_longer(after, to->debug.lengthen, 1 + to->debug.lengthen_by);
-    after->looks_s *= ratio(handovers(to), handovers(from));
-    after->handover_s *= ratio(handovers(to), handovers(from));
+    const double woken = ratio(handovers(to, measured), handovers(from, measured));
+    after->looks_s *= woken;
+    after->handover_s *= woken;
     if (to->evaluation.interval != from->evaluation.interval)
         lengthen(&after->evaluating, UINT32_MAX,
                  to->evaluation.interval

@@ -31,6 +31,7 @@ struct rm_load {
     double cores;                           /* of the host */
     double other;                           /* cores that other processes take from the run */
     double around;                          /* cores that are busy with other processes */
+    double updates_per_step;                /* of a learner, measured */
     struct rm_work acting;                  /* of all actors together */
     uint32_t learners;
     struct rm_work learner[RM_BOARD_POLICIES];

@@ -141,12 +141,12 @@ static void print_bash(FILE *out)
     fputs(head, out);
     fprintf(out, "    _ringctl_commands='");
     for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
-        if (!c->hidden)
+        if (c->shown != RM_CTL_HIDDEN)
             fprintf(out, "%s%s", c == rm_ctl_commands ? "" : " ", c->name);
     fprintf(out, "'\n");
     fputs(middle, out);
     for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
-        if (!c->hidden)
+        if (c->shown != RM_CTL_HIDDEN)
             print_command(out, c);
     fputs(tail, out);
 }

@@ -20,6 +20,8 @@
 #define SHOWN     0.005 /* shares below are not shown */
 #define STEPS_MAX UINT64_C(1000000000000000)
 
+#define THREADS_HELP 0.15 /* least elasticity of the update */
+
 static void print_verdict(const struct rm_explained *x, const struct rm_style *style)
 {
     char verdict[RM_VERDICT_MAX];
@@ -150,6 +152,9 @@ static void print_human(const struct rm_explained *x)
     print_changes("settings that would change its speed, as predicted:", x->move, x->moves, x);
     if (!x->moves)
         printf("\nno setting that the model knows would change its speed by 3 %%\n");
+    if (x->elasticity[RM_STATION_UPDATE] >= THREADS_HELP && x->evidence.core_flops > 0 &&
+        x->experiment->learner.threads < x->load.cores)
+        puts("not predicted: learner.threads; ringctl run FILE --tune tries it");
     print_changes("settings that would not, although people try them:", x->idle, x->idles, x);
 }
 

@@ -215,6 +215,7 @@ static const struct rm_ctl_option report_options[] = {
 
 const struct rm_ctl_command rm_ctl_commands[] = {
     {.name = "run",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "run an experiment in the foreground",
      .text =
          "Executes the ringmasterd that is installed beside ringctl. It trains until the budget "
@@ -227,6 +228,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = run_options,
      .run = rm_ctl_run},
     {.name = "validate",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "check an experiment without running it",
      .text = "Reads the file, opens its world and compiles its networks, and so finds everything "
              "that would prevent a start. Prints the agents, the policies with the sizes of their "
@@ -242,6 +244,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = schema_options,
      .run = rm_ctl_schema},
     {.name = "envs",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "list the built-in worlds, or show one",
      .text = "With a name, shows that world: its agents, what they observe and can do, and its "
              "options with their ranges.",
@@ -295,6 +298,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = record_options,
      .run = rm_ctl_record},
     {.name = "list",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "list the running experiments",
      .text = "Searches the default places for control sockets of this user and of the host. Leaves "
              "out sockets without a daemon. An experiment with another path as control.socket is "
@@ -302,12 +306,14 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = list_options,
      .run = rm_ctl_list},
     {.name = "status",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "show how an experiment is doing",
      .text = "Prints the run's state and progress, and tables of agents, policies and workers.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_status},
     {.name = "explain",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "show what limits the speed of a run, and what would change it",
      .text = "NAME is a running experiment or the directory of a run. Reads counters only. Prints "
              "the station that limits the run (stepping worlds, acting, sampling, the update, "
@@ -343,6 +349,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_get},
     {.name = "set",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "change a key while the experiment runs",
      .text = "Only keys that ringmaster.json(5) marks as hot can be changed. The value is checked "
              "as in a file. VALUE is JSON; text that is not JSON is a string. KEY=default undoes "
@@ -354,12 +361,14 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_set},
     {.name = "pause",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "put all workers to sleep",
      .text = "A paused experiment keeps its memory and uses no processor time.",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
      .run = rm_ctl_pause},
     {.name = "resume",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "continue a paused experiment",
      .arguments = {NAME_ARGUMENT},
      .group = rm_ctl_connection_options,
@@ -374,6 +383,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_checkpoint},
     {.name = "evaluate",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "play greedy episodes with the latest weights, or with policies of files",
      .text =
          "Training continues meanwhile. With --wait there is no time limit, unless --timeout is "
@@ -387,6 +397,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_evaluate},
     {.name = "watch",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "show how the newest policies play",
      .text = "Plays one episode after another with the current weights, in a separate process, "
              "until it is interrupted or the experiment ends. The experiment does not wait for it. "
@@ -396,6 +407,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_watch},
     {.name = "stop",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "write a checkpoint and end an experiment",
      .text = "Workers finish their current turn, and the policies are written. The next start "
              "resumes the run.",
@@ -411,6 +423,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .group = rm_ctl_connection_options,
      .run = rm_ctl_events},
     {.name = "report",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "write a page about runs, in one file",
      .text =
          "A RUN is a run's directory, an experiment's file (its latest run, or all runs of its "
@@ -434,6 +447,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = compare_options,
      .run = rm_ctl_compare},
     {.name = "logs",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "print the log of a run",
      .text = "Prints log.txt of the run's directory: the journal of the run and the output of its "
              "workers. For a run that has ended, give its experiment's file or its directory as "
@@ -442,6 +456,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .options = logs_options,
      .run = rm_ctl_logs},
     {.name = "top",
+     .shown = RM_CTL_SHOWN_FIRST,
      .summary = "full-screen live view",
      .text = "Shows progress, what limits the speed and the best change (as `explain` does, every "
              "10 s), the agents, and how each worker spends its time. Keys: q quits, p pauses and "
@@ -468,12 +483,12 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .summary = "print words for a completion script",
      .arguments = {{"KIND", false, RM_COMPLETE_NOTHING}},
      .run = rm_ctl_complete,
-     .hidden = true},
+     .shown = RM_CTL_HIDDEN},
     {.name = "man",
      .summary = "print the source of a generated man page",
      .arguments = {{"PAGE", false, RM_COMPLETE_NOTHING}},
      .run = rm_ctl_man,
-     .hidden = true},
+     .shown = RM_CTL_HIDDEN},
     {.name = NULL},
 };
 

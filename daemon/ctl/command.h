@@ -45,6 +45,13 @@ struct rm_ctl_argument {
 
 struct rm_ctl_arguments;
 
+/* Where ringctl --help has a command. */
+enum rm_ctl_shown {
+    RM_CTL_SHOWN = 0,   /* its name, below the others */
+    RM_CTL_SHOWN_FIRST, /* with its summary */
+    RM_CTL_HIDDEN,      /* nowhere: for scripts */
+};
+
 struct rm_ctl_command {
     const char *name;
     const char *summary; /* no full stop; lists of commands */
@@ -53,7 +60,7 @@ struct rm_ctl_command {
     const struct rm_ctl_option *options; /* the command's own options; may be NULL */
     const struct rm_ctl_option *group;   /* options shared with other commands; may be NULL */
     int (*run)(const struct rm_ctl_arguments *given); /* returns an enum rm_ctl_exit value */
-    bool hidden;                                      /* for scripts; not in --help */
+    enum rm_ctl_shown shown;
 };
 
 extern const struct rm_ctl_command rm_ctl_commands[]; /* ends with name NULL */

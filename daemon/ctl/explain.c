@@ -184,6 +184,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
         load_of_one_process(x, x->steps);
     else
         load_of_processes(x, x->steps);
+    l->updates_per_step = x->updates / x->steps / fmax(1, l->learners);
     const double daemon_s = rm_run_window_grown(w, "daemon_cpu_s"),
                  host_s = rm_run_window_grown(w, "host_cpu_s");
     const double steal_s = rm_run_window_grown(w, "host_steal_s"),
@@ -267,9 +268,7 @@ int rm_explain_change(const struct rm_explained *x, const char *const *settings,
 
 static bool learns(const struct rm_explained *x, const char *key)
 {
-    /* Without rounds, the number of actors changes nothing but who has which worlds. */
-    if (!strcmp(key, "publish.interval") &&
-        rm_algorithm_traits(x->experiment->algorithm.name)->rollout)
+    if (!rm_config_reads(x->experiment, key))
         return false;
     for (const struct rm_lever *l = rm_levers; l->key; l++)
         if (!strcmp(l->key, key))
@@ -301,6 +300,9 @@ static const struct trial moves[] = {
     {"sample.batch", 0.5},        {"algorithm.epochs", 0.5}, {"algorithm.minibatches", 0.5},
     {"actor.worlds", 2},
 };
+static const struct {
+    const char *key, *value;
+} choices[] = {{"mode", "free"}, {"rollout.max_policy_lag", "1"}, {"learner.compute", "bf16"}};
 static const struct trial idles[] = {
     {"ring.capacity", 2}, {"publish.interval", 4}, {"limiter.poll_us", 0.1}};
 
@@ -341,14 +343,11 @@ static void advise(struct rm_explained *x)
 {
     struct rm_explained_change change = {.key = ""};
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
-        if (try_number(x, &moves[i], &change))
+        if (rm_config_reads(x->experiment, moves[i].key) && try_number(x, &moves[i], &change))
             add_move(x, &change);
-    if (x->experiment->mode != RM_MODE_FREE && predict(x, "mode", "free", &change))
-        add_move(x, &change);
-    if (x->experiment->rollout.max_policy_lag == 0 &&
-        rm_algorithm_traits(x->experiment->algorithm.name)->synchronous &&
-        predict(x, "rollout.max_policy_lag", "1", &change))
-        add_move(x, &change);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (predict(x, choices[i].key, choices[i].value, &change))
+            add_move(x, &change);
     for (size_t i = 0; i < sizeof idles / sizeof idles[0]; i++)
         if (try_number(x, &idles[i], &change) &&
             fabs(change.steps_per_s / x->steps_per_s - 1) < WORTH - 1)

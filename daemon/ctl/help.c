@@ -61,9 +61,15 @@ static void print_overview(FILE *out)
 {
     fprintf(out, "Usage: ringctl COMMAND [OPTION]... [ARGUMENT]...\n"
                  "Runs, watches and steers experiments.\n\n");
+    char others[512] = "and";
+    size_t used = strlen(others);
     for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
-        if (!c->hidden)
-            fprintf(out, "  %-14s%s\n", c->name, c->summary);
+        if (c->shown == RM_CTL_SHOWN_FIRST)
+            fprintf(out, "  %-10s%s\n", c->name, c->summary);
+        else if (c->shown == RM_CTL_SHOWN && used < sizeof others)
+            used += (size_t)snprintf(others + used, sizeof others - used, " %s", c->name);
+    fprintf(out, "\n  ");
+    wrap(out, others, 2, 2);
     fprintf(out, "\nA command that takes [NAME] means the only running experiment when none is "
                  "named.\n'ringctl COMMAND --help' explains a command; ringctl(1) has it all, exit "
                  "codes too.\n");
@@ -105,7 +111,7 @@ static int unknown_command(const char *name)
     const char *names[COMMANDS_MAX + 1];
     size_t n = 0;
     for (const struct rm_ctl_command *c = rm_ctl_commands; c->name && n < COMMANDS_MAX; c++)
-        if (!c->hidden)
+        if (c->shown != RM_CTL_HIDDEN)
             names[n++] = c->name;
     names[n] = NULL;
     const char *near = rm_nearest(name, names);

@@ -113,7 +113,7 @@ void rm_man_ringctl(FILE *out)
     rm_mdoc_text(out, "The commands are:");
     rm_mdoc_line(out, ".Bl -tag -width Ds");
     for (const struct rm_ctl_command *c = rm_ctl_commands; c->name; c++)
-        if (!c->hidden)
+        if (c->shown != RM_CTL_HIDDEN)
             write_command(out, c);
     rm_mdoc_line(out, ".El");
     write_section(out, "ENVIRONMENT", "Ev", variables, sizeof variables / sizeof variables[0]);

@@ -450,22 +450,33 @@ static void draw_workers(int y, int last, const struct rm_top *top)
     }
 }
 
-/* Only phases that some worker has spent time in. */
-static void draw_legend(int y, const struct rm_snapshot *s)
+/* Only phases that some worker has spent time in. Ends above line `end`; returns its first line. */
+static int draw_legend(int end, const struct rm_snapshot *s)
 {
-    int x = 0;
+    int column[RM_PHASE_COUNT], line[RM_PHASE_COUNT], x = 0, lines = 0;
     for (int p = 0; p < RM_PHASE_COUNT; p++) {
+        const int width = 2 + (int)strlen(rm_phase_name((enum rm_phase)p));
         bool seen = false;
         for (unsigned w = 0; w < s->workers; w++)
             seen = seen || s->worker[w].phase[p] >= 0.0005;
+        line[p] = -1;
         if (!seen)
             continue;
-        const char *name = rm_phase_name((enum rm_phase)p);
-        if (x + 2 + (int)strlen(name) > COLS)
-            break;
-        x = put(y, x, paint(PAIR_PHASE + p), "%c", rm_top_phase_letter(p));
-        x = put(y, x, A_NORMAL, " %s  ", name);
+        if (lines == 0 || x + width > COLS) {
+            lines++;
+            x = 0;
+        }
+        line[p] = lines - 1;
+        column[p] = x;
+        x += width + 2;
     }
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        if (line[p] >= 0) {
+            x = put(end - lines + line[p], column[p], paint(PAIR_PHASE + p), "%c",
+                    rm_top_phase_letter(p));
+            put(end - lines + line[p], x, A_NORMAL, " %s", rm_phase_name((enum rm_phase)p));
+        }
+    return end - lines;
 }
 
 static void draw_help(void)
@@ -474,9 +485,9 @@ static void draw_help(void)
         "FIRST, LAST   mean reward per episode over the first and the latest episodes",
         "GREEDY        mean reward in the last evaluation, without exploration",
         "curve         score over the run so far",
-        "... limits    what ringctl explain says, and the change with its predicted gain",
+        "... limits    what ringctl explain says, a change, and its predicted gain",
         "REPLAY        share of the replay memory that is filled",
-        "ENTROPY, KL   of the policy in the latest rollout's updates, and how far it moved",
+        "ENTROPY, KL   of the policy in the latest updates, and how far it moved",
         "RATIO         transitions sampled per transition inserted",
         "LAG           updates from the weights acted with to the learner's own, mean",
         "RUN           which start of the worker this is",
@@ -521,14 +532,13 @@ void rm_top_draw(const struct rm_top *top)
     if (top->help) {
         draw_help();
     } else {
-        int foot = LINES - 2, half = (foot - y) / 2;
+        const int foot = draw_legend(LINES - 1, top->now), half = (foot - y) / 2;
         if (top->now->agents)
             y = draw_agents(y, half > 1 ? half - 1 : 1, top->now);
         const int workers =
             top->now->workers < WORKERS_LEAST ? (int)top->now->workers : WORKERS_LEAST;
         y = draw_figures(y, foot - y - workers - 2, top->now);
         draw_workers(y, foot - 1, top);
-        draw_legend(foot, top->now);
     }
     draw_foot(top);
     refresh();

@@ -373,6 +373,32 @@ static void changes_of_a_replay_run_are_predicted(void **state)
     predicts(text, &learner_bound, "ring.capacity=100000");
 }
 
+/* A step of a run from a recording is an update, whatever the limiter's settings. */
+static void a_run_from_a_recording_has_no_limiter(void **state)
+{
+    static const char text[] = DQN("\"sample\": {\"from\": \"recording\", \"batch\": 10}");
+    static const char csv[] =
+        "time_s,steps,host_cores,policy.p.updates,worker.learner-p.turns,worker.learner-p.cpu_ns,"
+        "worker.learner-p.run_delay_ns,worker.learner-p.phase_sampling_ns,"
+        "worker.learner-p.phase_backward_ns,worker.learner-p.phase_optimizer_ns\n"
+        "4,400,2,400,400,0,0,0,0,0\n5,500,2,500,500,1e9,0,1e8,8e8,1e8\n";
+    static const char *const limiter[] = {"limiter.updates_per_step=0.125"}, *const batch[] = {
+                                                                                 "sample.batch=5"};
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    double rate = 0;
+    (void)state;
+    if (rm_explain_rows(&x, experiment_of(text), csv, NULL, &error))
+        fail_msg("%s", error.text);
+    assert_int_equal(rm_explain_change(&x, limiter, 1, &rate, &error), 0);
+    assert_true(fabs(rate / x.steps_per_s - 1) < 1e-9);
+    assert_int_equal(rm_explain_change(&x, batch, 1, &rate, &error), 0);
+    assert_true(rate > 1.3 * x.steps_per_s);
+    assert_int_equal(x.moves, 1);
+    assert_string_equal(x.move[0].key, "sample.batch");
+    rm_explained_free(&x);
+}
+
 /* What was set while the run went on counts, not the configuration, and only the time since. */
 static void a_setting_changed_in_the_run_counts(void **state)
 {
@@ -466,6 +492,25 @@ static void judged(const char *text, const struct costs *costs, enum rm_station 
         fail_msg("%s limits the run, explain says %s%s", rm_station_name(limit),
                  rm_station_name(x.first), x.single ? "" : " and another");
     rm_explained_free(&x);
+}
+
+/* Without a limiter the learner only takes cores from the actors. */
+static void a_learner_that_runs_free_holds_nobody(void **state)
+{
+    static const char text[] =
+        DQN("\"actor\": {\"worlds\": 8}, \"limiter\": {\"updates_per_step\": 0}");
+    static const char limited[] =
+        DQN("\"actor\": {\"worlds\": 8}, \"limiter\": {\"updates_per_step\": "
+            "0.5, \"slack_updates\": 16}");
+    struct costs c = learner_bound;
+    (void)state;
+    predicts(limited, &c, "limiter.updates_per_step=0");
+    predicts(text, &c, "limiter.updates_per_step=0.5");
+    predicts(text, &c, "sample.batch=16");
+    predicts(text, &c, "actor.count=2"); /* three duties for two cores */
+    c.cores = 4;
+    predicts(text, &c, "actor.count=2");
+    judged(text, &c, RM_STATION_ACTING);
 }
 
 static void the_limit_is_the_station_whose_lengthening_costs_most(void **state)
@@ -596,6 +641,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_of_a_replay_run_are_predicted),
+        cmocka_unit_test(a_learner_that_runs_free_holds_nobody),
+        cmocka_unit_test(a_run_from_a_recording_has_no_limiter),
         cmocka_unit_test(a_setting_changed_in_the_run_counts),
         cmocka_unit_test(changes_of_an_oversubscribed_run_are_predicted),
         cmocka_unit_test(changes_of_rollouts_are_predicted),

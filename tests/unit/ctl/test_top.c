@@ -283,6 +283,40 @@ static void workers_that_restart_often_shift_no_bars(void **state)
     assert_non_null(strstr(line_of(y + 2), "  123M   123M  f"));
 }
 
+/* The names of all phases take two lines of 80 columns. */
+static void every_letter_is_explained(void **state)
+{
+    struct rm_top top;
+    (void)state;
+    begin(&top);
+    set_worker(&now, 0, "learner-p0", 0, 1);
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        now.worker[0].phase[p] = 1.0 / RM_PHASE_COUNT;
+    for (int columns = 80; columns <= MOST_COLUMNS; columns += 60) {
+        char legend[2 * MOST_COLUMNS + 2], entry[32];
+        draw(&top, columns);
+        snprintf(legend, sizeof legend, "%s", line_of(21));
+        snprintf(legend + strlen(legend), sizeof legend - strlen(legend), " %s", line_of(22));
+        for (int p = 0; p < RM_PHASE_COUNT; p++) {
+            snprintf(entry, sizeof entry, "%c %s", rm_top_phase_letter(p),
+                     rm_phase_name((enum rm_phase)p));
+            if (!strstr(legend, entry))
+                fail_msg("\"%s\" is not in \"%s\"", entry, legend);
+        }
+    }
+}
+
+static void the_help_page_is_not_cut(void **state)
+{
+    struct rm_top top;
+    (void)state;
+    begin(&top);
+    top.help = true;
+    draw(&top, 80);
+    for (int y = 1; y < 23; y++) /* a single ~ is explained */
+        assert_true(!strchr(line_of(y), '~') || !strncmp(line_of(y), "  ~  ", 5));
+}
+
 /* The longest that is usual has room on 80 columns; what has none ends before a word. */
 static void the_verdict_is_one_line(void **state)
 {
@@ -417,6 +451,8 @@ int main(void)
         cmocka_unit_test(columns_are_as_wide_as_their_numbers),
         cmocka_unit_test(workers_that_restart_often_shift_no_bars),
         cmocka_unit_test(what_is_cut_shows_it),
+        cmocka_unit_test(every_letter_is_explained),
+        cmocka_unit_test(the_help_page_is_not_cut),
         cmocka_unit_test(the_verdict_is_one_line),
         cmocka_unit_test(the_verdict_is_read_every_ten_seconds),
     };

@@ -198,6 +198,8 @@ static int write_agents(struct report *r, const struct run *run)
     plot->x_label = "steps per agent";
     plot->y_label = "reward of an episode; points: evaluations";
     const int rc = write_plot(r, plot, "agents");
+    if (run->now.agents > agents)
+        fprintf(r->out, "<p>The first %u of %u agents are drawn.</p>\n", agents, run->now.agents);
     for (unsigned i = 0; i < 2 * agents; i++)
         rm_curve_close(&curves[i]);
     free(curves);
@@ -482,6 +484,10 @@ static void write_settings(FILE *out, const struct run *run)
     fprintf(out, "/config.json --fresh</code>, Ringmaster ");
     const char *version = json_string_value(json_object_get(run->status, "version"));
     rm_html_text(out, version ? version : RM_VERSION);
+    const char *processor =
+        json_string_value(json_object_get(json_object_get(run->status, "host"), "processor"));
+    fputs(processor ? ", on " : "", out);
+    rm_html_text(out, processor ? processor : "");
     fputs("</p>\n", out);
     free(text);
 }

@@ -17,7 +17,7 @@ def rows(path=TABLE):
     found = []
     for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         row = {"set": [], "episodes": 100, "never": False, "long": False, "first": FIRST, "seeds": {}, "packages": [],
-               "recording": None, **row}
+               "recording": None, "at_least": {}, "at_most": {}, **row}
         counts = row["seeds"]
         row["seeds"] = {mode: range(row["first"], row["first"] + counts.get(mode, COUNT[mode])) for mode in MODES}
         found.append(row)
@@ -28,12 +28,25 @@ def key(row):
     """Names what a run was of: another experiment file, or other settings, is another key."""
     text = pathlib.Path(row["experiment"]).read_text(encoding="utf-8")
     made = [row["recording"]["experiment"], *row["recording"]["set"]] if row["recording"] else []
-    return hashlib.sha256("\n".join([text, *row["set"], str(row["episodes"]), *made]).encode()).hexdigest()[:12]
+    wanted = sorted(wanted_figures(row))
+    return hashlib.sha256("\n".join([text, *row["set"], str(row["episodes"]), *made, *wanted]).encode()).hexdigest()[:12]
+
+
+def wanted_figures(row):
+    """Names of the world's figures that count beside the score."""
+    return {*row["at_least"], *row["at_most"]}
 
 
 def last_two(run):
     """What a seed counts by: the mean of its last two evaluations, of different weights."""
     return statistics.mean(score for _, score in run["evaluations"][-2:])
+
+
+def is_there(row, run):
+    """Whether the seed reaches the row's score and, in the mean of the same evaluations, the limits of the figures."""
+    means = {name: statistics.mean(values[-2:]) for name, values in run.get("figures", {}).items()}
+    return (last_two(run) >= row["score"] and all(means[name] >= least for name, least in row["at_least"].items()) and
+            all(means[name] <= most for name, most in row["at_most"].items()))
 
 
 def best(run):
@@ -47,7 +60,7 @@ def needed(row, seeds):
 
 def figures(row, runs, seeds):
     """What the table says of a row's runs in one mode; seeds: how many there should be."""
-    there = [r for r in runs if last_two(r) >= row["score"]]
+    there = [r for r in runs if is_there(row, r)]
     once = [r for r in runs if best(r) >= row["score"]]
     steps = [next(s for s, score in r["evaluations"] if score >= row["score"]) for r in once]
     return {
@@ -62,7 +75,14 @@ def figures(row, runs, seeds):
 
 def verdict(row, mode, f):
     rule = "none may" if row["never"] else f"{needed(row, f['seeds'])} must"
-    return f"{row['world']}, {row['algorithm']}, {mode}: {f['there']} of {f['seeds']} seeds at {row['score']} ({rule})"
+    return f"{row['world']}, {row['algorithm']}, {mode}: {f['there']} of {f['seeds']} seeds at {asked(row)} ({rule})"
+
+
+def asked(row):
+    """ "16, success at least 0.9, length at most 650" """
+    limits = [f"{name} {words} {value:g}" for words, limit in (("at least", row["at_least"]), ("at most", row["at_most"]))
+              for name, value in limit.items()]
+    return ", ".join([f"{row['score']:g}", *limits])
 
 
 def span(seeds):
@@ -88,7 +108,7 @@ def markdown(found):
         if len(f["runs"]) < f["seeds"]:
             rule += f", {len(f['runs'])} run"
         lines.append(
-            f"| {r['world']} | {r['algorithm']} | {f['mode']} | {r['score']:g} | {f['there']} of {f['seeds']} ({rule}) | "
+            f"| {r['world']} | {r['algorithm']} | {f['mode']} | {asked(r)} | {f['there']} of {f['seeds']} ({rule}) | "
             f"{f['once']} | {statistics.median(f['last_two']):.4g} ({min(f['last_two']):.4g}) | "
             f"{statistics.median(f['best']):.4g} | {'' if f['steps'] is None else round(f['steps'])} | {f['budget']} | "
             f"{f['seconds']:.3g} | `{r['experiment']}`{''.join(f', `{s}`' for s in r['set'])} |")

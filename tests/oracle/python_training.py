@@ -67,8 +67,8 @@ SETTINGS = [
     ("LunarLander", "lunarlander-ppo"), ("BipedalWalker", SAC), ("CarRacing", PPO, PICTURES),
     ("InvertedPendulum", SAC), ("Hopper", SAC), ("HalfCheetah", SAC), ("Ant-v5", SAC),
     ("Pong-v5", PPO, SCALED), ("Breakout", PPO, PICTURES), ("minigrid", PPO), ("craftax", PPO),
-    ("knights", PPO, SHARED), ("cooperative_pong", PPO, SHARED, PICTURES), ("pistonball", PPO, SHARED, PICTURES),
-    ("supersuit", PPO, SHARED), ("simple_spread", PPO, SHARED), ("simple_tag", PPO, FIRST),
+    ("knights", PPO, SHARED), ("supersuit", PPO, SHARED), ("cooperative_pong", PPO, SHARED, PICTURES), ("pistonball", PPO, SHARED, PICTURES),
+    ("simple_spread", PPO, SHARED), ("simple_tag", PPO, FIRST),
     ("pettingzoo.classic", PPO, AGAINST_UNTRAINED, FIRST),
 ]
 

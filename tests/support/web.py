@@ -16,6 +16,7 @@ class Web:
 
     def __init__(self, folder, *options, unix=False, **environment):
         self.folder, self.path = folder, f"{folder}/web.sock"
+        self.address = "::1" if "::1" in options else "127.0.0.1"
         self.token_file = f"{folder}/token"
         where = ["--socket", self.path] if unix else ["--port", "0", "--token-file", self.token_file]
         self.process = subprocess.Popen([PROGRAM, *where, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -38,7 +39,7 @@ class Web:
 
     def ask(self, path, method="GET", body=None, headers=None, token=True):
         """Status, headers and body. Of several headers by one name, a list of pairs."""
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        link = http.client.HTTPConnection(self.address, self.port, timeout=PATIENCE_S)
         pairs = list(headers.items()) if isinstance(headers, dict) else headers or []
         if not any(name == "Host" for name, _ in pairs):
             pairs.append(("Host", f"127.0.0.1:{self.port}"))

@@ -262,7 +262,7 @@ static void write_runs(const struct report *r, size_t from, size_t to)
         snprintf(greedy, sizeof greedy, "%s ± %s", rm_format_measure(s->eval_mean).s,
                  rm_format_measure(s->eval_stderr).s);
         fprintf(r->out, "<tr><td>%lld</td>", (long long)seed_of(run));
-        cell(r->out, s->state[0] ? s->state : "killed");
+        cell(r->out, s->state[0] ? s->state : "killed or running");
         cell(r->out, rm_format_count(steps).s);
         cell(r->out, rm_format_count(s->steps_per_s).s);
         cell(r->out, rm_format_measure(s->score_first).s);

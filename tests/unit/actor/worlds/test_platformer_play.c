@@ -17,7 +17,7 @@ enum { FIRST_LEVEL = 100000, LEVELS = 400, NODES = RM_PLATFORMER_NODE_COLUMNS };
 
 struct tally {
     double success, opener, length, score, mine, impact, valid, nodes;
-    double length_square, score_square, frames;
+    double length_square, score_square, frames, idle; /* idle: steps of action 0 */
 };
 
 typedef int policy(const struct rm_env *env, const uint8_t *mask, uint64_t *rng);
@@ -114,6 +114,7 @@ static void play(const char *options, uint32_t level, policy *choose, struct tal
         for (int a = 0; a < RM_PLATFORMER_ACTIONS; a++)
             tally->valid += mask[a];
         batch.actions[0][0] = choose(batch.env, mask, &rng);
+        tally->idle += batch.actions[0][0] == 0;
         rm_test_batch_step(&batch, 0);
         score += (double)batch.out[0].reward[0];
     }
@@ -141,8 +142,8 @@ static struct tally play_levels(const char *options, uint32_t levels, policy *ch
     for (uint32_t i = 0; i < levels; i++)
         play(options, FIRST_LEVEL + i, choose, &t);
     t.valid /= t.frames;
-    double *const means[] = {&t.success, &t.opener, &t.length,        &t.score,       &t.mine,
-                             &t.impact,  &t.nodes,  &t.length_square, &t.score_square};
+    double *const means[] = {&t.success, &t.opener, &t.length,        &t.score,        &t.mine,
+                             &t.impact,  &t.nodes,  &t.length_square, &t.score_square, &t.idle};
     for (size_t i = 0; i < sizeof means / sizeof means[0]; i++)
         *means[i] /= levels;
     return t;
@@ -248,11 +249,19 @@ static void test_runner(void **unused)
     }
 }
 
+/* Without mines the same draws play the same frames with and without compat; only rewards differ.
+ * Those of compat come from the frames: a step costs 1e-5, .005 of shaping, and .05 if nothing is
+ * done. The bonuses for new cells, jumps and speed are small beside that. */
 static void test_compat(void **unused)
 {
     (void)unused;
     const struct tally t = play_levels("compat=1", 60, play_at_random);
+    const struct tally other = play_levels("", 60, play_at_random);
     agree("compat", "return", t.score, error_of(t.score, t.score_square, 60), -8.7, 2.5);
+    assert_true(t.length == other.length && t.success == other.success &&
+                t.opener == other.opener && t.idle == other.idle);
+    const double bonus = t.score + .00501 * t.length + .05 * t.idle - 2 * t.opener - 22 * t.success;
+    assert_true(bonus > -1 && bonus < 1.5); /* without compat it is more than 15 */
 }
 
 int main(void)

@@ -57,13 +57,28 @@ static void is_close(double value, double expected, int digits)
         fail_msg("%.12g, must be %.12g to %d digits", value, expected, digits);
 }
 
-static void mask_is(const char *expected)
+static void mask_of(bool compat, char text[RM_PLATFORMER_ACTIONS + 1])
 {
     uint8_t mask[RM_PLATFORMER_ACTIONS];
-    char text[RM_PLATFORMER_ACTIONS + 1] = "";
-    rm_platformer_mask(&map, &state, false, mask);
+    rm_platformer_mask(&map, &state, compat, mask);
     for (int a = 0; a < RM_PLATFORMER_ACTIONS; a++)
         text[a] = (char)('0' + mask[a]);
+    text[RM_PLATFORMER_ACTIONS] = 0;
+}
+
+static void masks_are(const char *correct, const char *compat)
+{
+    char text[RM_PLATFORMER_ACTIONS + 1];
+    mask_of(false, text);
+    assert_string_equal(text, correct);
+    mask_of(true, text);
+    assert_string_equal(text, compat);
+}
+
+static void mask_is(const char *expected)
+{
+    char text[RM_PLATFORMER_ACTIONS + 1];
+    mask_of(false, text);
     assert_string_equal(text, expected);
 }
 
@@ -280,6 +295,82 @@ static void test_masks(void **unused)
     is_close(state.ninja.x, 128.7935, 4);
 }
 
+/* Falls from `row` to a floor whose tiles from the 6th column on may be a slope. At each frame with
+ * vy over the limit - 4.6, with compat 5.0 - an action is forbidden if ten frames of it end in an
+ * impact. Returns how many actions other than 0 were forbidden, over all frames. */
+static int falls(int row, bool slope, double x, bool compat)
+{
+    const double limit = compat ? 5.0 : 4.6;
+    int forbidden = 0;
+    room(1, 1, 12, 22);
+    if (slope)
+        map.level.tile[22][6] = RM_PLATFORMER_LOWER_RIGHT;
+    start(3, row);
+    state.ninja.x = x;
+    for (; state.ninja.state < RM_PLATFORMER_DEAD && state.frame < 200; go(NOTHING, 1)) {
+        const struct rm_platformer_state before = state;
+        char expected[] = "111111", text[RM_PLATFORMER_ACTIONS + 1];
+        for (uint32_t a = 0; a < RM_PLATFORMER_ACTIONS && before.ninja.vy > limit; a++) {
+            go(a, 10);
+            expected[a] = state.ninja.death == RM_PLATFORMER_BY_IMPACT ? '0' : '1';
+            state = before;
+        }
+        if (!strchr(expected, '1'))
+            expected[0] = '1';
+        mask_of(compat, text);
+        assert_string_equal(text, expected);
+        for (int a = 1; a < RM_PLATFORMER_ACTIONS; a++)
+            forbidden += expected[a] == '0';
+        if (before.ninja.vy > 1 && !before.ninja.airborne)
+            break;
+    }
+    return forbidden;
+}
+
+static void test_masks_of_impacts(void **unused)
+{
+    (void)unused;
+    assert_int_equal(falls(11, false, 84, false), 6 * 5);
+    assert_int_equal(falls(11, false, 84, true), 0);
+    assert_int_equal(falls(1, false, 84, false), 10 * 5);
+    assert_int_equal(falls(1, false, 84, true), 10 * 5);
+    assert_int_equal(falls(11, true, 140, false), 3 * 2); /* on the slope it lives */
+}
+
+/* The same under a ceiling, after two wall jumps 1 to 6 frames apart. */
+static void test_masks_of_ceilings(void **unused)
+{
+    (void)unused;
+    static const int32_t second[] = {29, 24, 23, 30};
+    for (int i = 0; i < 4; i++) {
+        room(1, 1, 12, 12);
+        start(3, 1);
+        go(NOTHING, 1);
+        state.ninja.vy = -5.2;
+        state.ninja.wall_jump[0] = 30;
+        state.ninja.wall_jump[1] = second[i];
+        masks_are(i < 2 ? "100000" : "111111", i < 2 ? "100000" : "111111");
+        state.ninja.vy = -4.9; /* with compat that is not looked at */
+        masks_are(i < 2 ? "100000" : "111111", "111111");
+    }
+}
+
+/* The look-ahead of compat moves through walls, and stays 12.5 pixels from a mine. */
+static void test_masks_of_mines_with_compat(void **unused)
+{
+    (void)unused;
+    room(1, 1, 5, 12);
+    map.level.mines = 1;
+    map.level.mine[0].at = (struct rm_platformer_point){160, 302}; /* inside of the wall at 144 */
+    start(3, 12);
+    go(NOTHING, 20);
+    state.ninja.x = 132;
+    state.ninja.vx = 3;
+    masks_are("111111", "110111"); /* RIGHT ends 10 pixels from the mine */
+    state.ninja.vx = 2;
+    masks_are("111111", "111111");
+}
+
 /* --- generators ------------------------------------------------------------------------------- */
 
 static void stands_at(struct rm_platformer_point at, int x, int y)
@@ -427,6 +518,97 @@ static void test_rewards(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* A step with compat in a box without mines, where the potential is always 1. */
+struct accounts {
+    bool visited[4][25][44], speed_bonus;
+    int frame, speed_sign, buffered;
+};
+
+static int columns_to(double x, double to)
+{
+    return abs((int)(x / 12) - (int)(to / 12));
+}
+
+static void step_compat(struct rm_test_batch *batch, struct accounts *a, int32_t action)
+{
+    const struct rm_platformer_state *s = &world_of(batch)->state;
+    const struct rm_platformer_level *level =
+        &rm_platformer_place_of(batch->env, world_of(batch))->map.level;
+    const bool active = s->active;
+    const double reward = step(batch, action), t = ++a->frame;
+    const struct rm_platformer_ninja *ninja = &s->ninja;
+    double expected = -1e-5 - (action == 0 ? .05 : 0);
+    if (action == 0 && ninja->state == RM_PLATFORMER_JUMP && ninja->jump_duration == 0) {
+        expected += .02; /* it had been pressed before */
+        a->buffered++;
+    }
+    if (s->active && !active) {
+        memset(a->visited, 0, sizeof a->visited);
+        expected += 2;
+    } else if (t > 1) {
+        expected -= .005;
+    }
+    if (ninja->state == RM_PLATFORMER_WON)
+        expected += 20 + 2 * (1 - t / 5000);
+    for (int i = 0; i < 4; i++) {
+        const int cell = 24 * (i ? 2 << i : 1);
+        bool *visited = &a->visited[i][(int)ninja->y / cell][(int)ninja->x / cell];
+        expected += *visited ? 0
+                             : .005 * (t <= 500    ? 1
+                                       : t >= 2000 ? .2
+                                                   : 1 - .8 * (t - 500) / 1500);
+        *visited = true;
+    }
+    const double speed = hypot(ninja->vx, ninja->vy);
+    if (a->frame % 5 == 0) {
+        const double to = s->active ? level->exit.x : level->opener.x;
+        const int ahead = columns_to(ninja->x + 20 * ninja->vx / speed, to);
+        const int here = columns_to(ninja->x, to);
+        a->speed_sign = (ahead < here) - (ahead > here);
+    }
+    if (a->speed_bonus)
+        expected += a->speed_sign > 0 ? .0005 * speed : a->speed_sign < 0 ? -.0003 * speed : 0;
+    is_close(reward, expected, 5);
+}
+
+static void test_rewards_with_compat(void **unused)
+{
+    (void)unused;
+    for (int bonus = 0; bonus < 2; bonus++) {
+        struct rm_test_batch batch;
+        struct accounts a = {.speed_bonus = bonus};
+        char options[64];
+        snprintf(options, sizeof options, "levels=1 first_level=7 compat=1 speed_bonus=%d", bonus);
+        open_batch(&batch, options);
+        for (int frame = 0; frame < 60; frame++) /* to the switch, back, and to it again */
+            step_compat(&batch, &a, frame < 30 ? RIGHT : LEFT);
+        assert_int_equal(a.speed_sign, -1);
+        while (!(batch.out[0].flags[0] & RM_ENV_TERMINATED))
+            step_compat(&batch, &a, RIGHT);
+        assert_int_equal(a.speed_sign, 1);
+        rm_test_batch_close(&batch);
+    }
+    /* A jump that is pressed in the air, shortly before the ground; new cells at later times. */
+    static const uint32_t times[] = {500, 1250, 2000, 4000};
+    struct rm_test_batch batch;
+    struct rm_platformer_world world;
+    struct accounts a = {0};
+    open_batch(&batch, "levels=1 first_level=7 compat=1 speed_bonus=0");
+    for (int frame = 1; frame <= 12; frame++)
+        step_compat(&batch, &a, frame == 5 ? JUMP : NOTHING);
+    assert_int_equal(a.buffered, 1);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(batch.world.ops->save_state(batch.env, &world), 0);
+        world.state.frame = times[i] - 1;
+        memset(world.visited, 0, sizeof world.visited);
+        assert_int_equal(batch.world.ops->load_state(batch.env, &world), 0);
+        a.frame = (int)times[i] - 1;
+        memset(a.visited, 0, sizeof a.visited);
+        step_compat(&batch, &a, NOTHING);
+    }
+    rm_test_batch_close(&batch);
+}
+
 /* Walks to the end of an episode; returns the last reward. */
 static double walk(struct rm_test_batch *batch, int32_t action)
 {
@@ -536,6 +718,25 @@ static void test_level_text(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* A level may have `most` of such lines; one more is refused. */
+static void most_things_are(const char *line, uint32_t most, const char *says)
+{
+    static char things[4096];
+    size_t used = (size_t)snprintf(things, sizeof things, PLACES);
+    struct rm_platformer_level level;
+    char error[256] = "", expected[160];
+    for (uint32_t i = 0; i < most; i++)
+        used += (size_t)snprintf(things + used, sizeof things - used, "%s", line);
+    write_level(23, 0, "", things);
+    assert_int_equal(rm_platformer_read(&level, path, error, sizeof error), 0);
+    assert_int_equal(level.mines + level.doors, most);
+    snprintf(things + used, sizeof things - used, "%s", line);
+    write_level(23, 0, "", things);
+    assert_int_equal(rm_platformer_read(&level, path, error, sizeof error), -EINVAL);
+    snprintf(expected, sizeof expected, "%s:%u: %s", path, 27 + most, says);
+    assert_string_equal(error, expected);
+}
+
 static void test_wrong_texts(void **unused)
 {
     static const struct {
@@ -571,6 +772,8 @@ static void test_wrong_texts(void **unused)
         if (strncmp(error, says, strlen(says)) != 0)
             fail_msg("says: %s\nmust: %s", error, says);
     }
+    most_things_are("mine 90 90 0\n", RM_PLATFORMER_MINES, "more than 128 mines");
+    most_things_are("door 90 90 v 40 40\n", RM_PLATFORMER_DOORS, "more than 16 doors");
     char error[256] = "";
     struct rm_platformer_level level;
     assert_int_equal(rm_platformer_read(&level, "/nowhere/x", error, sizeof error), -ENOENT);
@@ -609,6 +812,185 @@ static void test_observations(void **unused)
     seen = rm_test_batch_obs(&batch, 0, 0);
     assert_true(seen[32] < 1 && seen[64 + 6] == 1 && seen[36] == 0 && seen[53] == 0.5f);
     rm_test_batch_close(&batch);
+    for (int compat = 0; compat < 2; compat++) { /* 104 nodes */
+        open_batch(&batch, compat ? "levels=1 first_level=7 compat=1" : "levels=1 first_level=7");
+        seen = rm_test_batch_obs(&batch, 0, 0);
+        is_close((double)seen[64], compat ? 104.0 / 966 : 104.0 / 3864, 6);
+        rm_test_batch_close(&batch);
+    }
+}
+
+static double bounded(double value)
+{
+    return fmin(fmax(value, -1), 1);
+}
+
+static double plus_or_minus(bool yes)
+{
+    return yes ? 1 : -1;
+}
+
+/* The numbers of the game state, as the docs define them; those that other tests have are NaN. */
+static void expect_state(const struct rm_test_batch *batch, bool compat, double f[64])
+{
+    const struct rm_platformer_world *world = world_of(batch);
+    const struct rm_platformer_state *s = &world->state;
+    const struct rm_platformer_place *place = rm_platformer_place_of(batch->env, world);
+    const struct rm_platformer_level *level = &place->map.level;
+    const struct rm_platformer_ninja *n = &s->ninja;
+    const double speed = hypot(n->vx, n->vy);
+    double nearest = HUGE_VAL, part[2];
+    uint8_t doom[RM_PLATFORMER_ACTIONS];
+    int deadly = 0, near[3] = {0, 0, 0};
+    for (int i = 0; i < 64; i++)
+        f[i] = NAN;
+    f[0] = fmin(speed / 6.666, 1) * 2 - 1;
+    f[1] = speed > 1e-9 ? n->vx / speed : 0;
+    f[2] = speed > 1e-9 ? n->vy / speed : 0;
+    f[3] = plus_or_minus(n->state <= 2);
+    f[4] = plus_or_minus(n->state == 3 || n->state == 4);
+    f[5] = plus_or_minus(n->state == 5);
+    f[6] = plus_or_minus(n->state >= 6);
+    f[7] = plus_or_minus(n->airborne);
+    f[8] = n->turn;
+    f[9] = plus_or_minus(n->jump_held);
+    f[10] = fmax(n->jump_buffer, 0) / 5 * 2 - 1;
+    f[11] = fmax(n->floor_buffer, 0) / 5 * 2 - 1;
+    f[12] = fmax(n->wall_buffer, 0) / 5 * 2 - 1;
+    f[13] = plus_or_minus(n->floors > 0);
+    f[14] = compat ? -1 : plus_or_minus(n->wall != 0);
+    f[15] = plus_or_minus(n->ceilings > 0);
+    f[16] = f[28] = 1;
+    f[17] = compat ? 0 : n->wall;
+    f[18] = n->floor_y;
+    f[19] = bounded((n->vx - n->old_vx) / 3.333);
+    f[20] = bounded((n->vy - n->old_vy) / 3.333);
+    f[21] = plus_or_minus(n->gravity > .05);
+    f[22] = fmin(n->jump_duration / 45.0, 1) * 2 - 1;
+    f[23] = plus_or_minus(n->wall != 0);
+    f[24] = n->floor_x;
+    f[25] = n->ceiling_x;
+    f[26] = n->ceiling_y;
+    f[27] = plus_or_minus(n->drag > .9);
+    for (int i = 0; i < 2; i++) {
+        const struct rm_platformer_field *field = &place->paths->field[i];
+        const uint16_t hops = field->hops[world->node];
+        part[i] = hops == RM_PLATFORMER_NO_WAY ? 1 : hops / (double)field->farthest;
+    }
+    for (uint32_t i = 0; i < level->mines; i++) {
+        const double dx = level->mine[i].at.x - n->x, dy = level->mine[i].at.y - n->y;
+        deadly += s->mine[i] == RM_PLATFORMER_DEADLY;
+        near[s->mine[i]] += hypot(dx, dy) <= 100;
+        if (hypot(dx, dy) < nearest) {
+            nearest = hypot(dx, dy);
+            f[44] = bounded(dx / 100);
+            f[45] = bounded(dy / 100);
+            f[46] = s->mine[i] == RM_PLATFORMER_DEADLY ? 0
+                    : s->mine[i] == RM_PLATFORMER_SAFE ? 1
+                                                       : .5;
+        }
+    }
+    if (level->mines == 0) {
+        f[44] = f[45] = 0;
+        f[46] = -1;
+    }
+    f[47] = fmin(nearest / 200, 1);
+    f[48] = near[RM_PLATFORMER_DEADLY] / 10.0;
+    f[49] = level->mines ? 1 - fmin(nearest / 150, 1) : 1;
+    f[50] = near[RM_PLATFORMER_SAFE] / 10.0;
+    f[51] = level->mines ? fmin(.7 * deadly / level->mines + .3 * level->mines / 10, 1) : 0;
+    f[54] = (part[0] + part[1]) / 2;
+    f[55] = !s->active ? -1 : hypot(level->exit.x - n->x, level->exit.y - n->y) <= 50 ? 1 : 0;
+    f[57] = s->active;
+    rm_platformer_doom(&place->map, s, doom);
+    for (int a = 0; a < RM_PLATFORMER_ACTIONS; a++)
+        f[58 + a] = !compat ? 1 - world->mask[a] : doom[a] ? (11 - doom[a]) / 10.0 : 0;
+}
+
+/* Random play among walls, hills, mines and a door. Every number takes several values, but those
+ * that are constant. */
+static void test_game_state(void **unused)
+{
+    double low[2][64], high[2][64];
+    uint64_t rng = 5;
+    (void)unused;
+    write_level(23, 23, "..###.....................................",
+                "spawn 108 540\nswitch 130 542\nexit 96 542\nmine 150 500 0\nmine 200 566 1\n"
+                "mine 215 566 1\nmine 250 500 2\nmine 300 570 0\ndoor 240 564 v 180 564\n");
+    for (int i = 0; i < 128; i++) {
+        low[i / 64][i % 64] = HUGE_VAL;
+        high[i / 64][i % 64] = -HUGE_VAL;
+    }
+    for (int k = 0; k < 3; k++) {
+        struct rm_test_batch batch;
+        char text[96];
+        const bool compat = k == 2;
+        snprintf(text, sizeof text, "level=\"%s\" compat=%d", path, compat);
+        open_batch(&batch, k ? text : "stage=\"c1\"");
+        for (int frame = 0, action = 0; frame < 4000; frame++) {
+            const float *seen = rm_test_batch_obs(&batch, 0, 0);
+            const uint8_t *mask = rm_test_batch_mask(&batch, 0, 0);
+            double f[64];
+            expect_state(&batch, compat, f);
+            for (int i = 0; i < 64; i++) {
+                if (!isnan(f[i]) && !(fabs((double)seen[i] - f[i]) < 1e-6))
+                    fail_msg("%s, frame %d: number %d is %g, must be %g", text, frame, i,
+                             (double)seen[i], f[i]);
+                low[compat][i] = fmin(low[compat][i], (double)seen[i]);
+                high[compat][i] = fmax(high[compat][i], (double)seen[i]);
+            }
+            if (frame % 8 == 0)
+                action = (int)rm_platformer_below(&rng, 6);
+            while (!mask[action])
+                action = (int)rm_platformer_below(&rng, 6);
+            step(&batch, action);
+        }
+        rm_test_batch_close(&batch);
+    }
+    for (int i = 0; i < 64; i++) {
+        const bool constant = i == 16 || i == 28 || i == 37;
+        if ((low[0][i] == high[0][i]) != constant)
+            fail_msg("number %d is from %g to %g", i, low[0][i], high[0][i]);
+    }
+    for (int i = 58; i < 64; i++)
+        if (high[1][i] < .5)
+            fail_msg("number %d is at most %g", i, high[1][i]);
+}
+
+/* With compat a held action's frame beside a mine: in the air, with nothing in the way. */
+static void test_doom(void **unused)
+{
+    uint8_t doom[RM_PLATFORMER_ACTIONS];
+    int seen[3] = {0};
+    (void)unused;
+    room(1, 1, 20, 20);
+    map.level.mines = 1;
+    start(6, 6);
+    go(NOTHING, 1);
+    state.ninja.vx = 1.5;
+    state.ninja.jump_held = 1;
+    for (int16_t x = 166; x < 196; x++) {
+        map.level.mine[0].at = (struct rm_platformer_point){x, 156};
+        rm_platformer_doom(&map, &state, doom);
+        for (int h = -1; h <= 1; h++) {
+            const int action = h < 0 ? LEFT : h > 0 ? RIGHT : NOTHING;
+            double vx = state.ninja.vx, vy = state.ninja.vy, nx = state.ninja.x, ny = state.ninja.y;
+            int at = 0;
+            for (int frame = 1; frame <= 10 && !at; frame++) {
+                vx = (vx + .04444444444444444 * h) * .9933221725495059;
+                vy = vy * .9933221725495059 + .06666666666666665;
+                nx += vx;
+                ny += vy;
+                at = hypot(nx - x, ny - 156) <= 12.5 ? frame : 0;
+            }
+            assert_int_equal(doom[action], at);
+            assert_int_equal(doom[action + 3], at);
+            seen[h + 1] |= 1 << at;
+        }
+    }
+    for (int h = 0; h < 3; h++)
+        assert_int_equal(seen[h] & 1, 1);
+    assert_int_equal(seen[1] >> 10, 1);
 }
 
 /* The parts of the game state are all of it, one after another. */
@@ -782,6 +1164,29 @@ static void test_graph_of_mines(void **unused)
     rm_test_batch_close(&batch);
 }
 
+/* Each half-tile has one node, in its empty corner; compat puts that of tile 7 elsewhere. */
+static void test_nodes_of_half_tiles(void **unused)
+{
+    enum { WIDTH = RM_PLATFORMER_NODE_COLUMNS };
+    static const int corner[2][4] = {{WIDTH + 1, WIDTH, 0, 1}, {WIDTH + 1, 1, 0, 1}};
+    (void)unused;
+    for (int compat = 0; compat < 2; compat++) {
+        struct rm_platformer_paths *paths = calloc(1, rm_platformer_paths_bytes(0));
+        paths->compat = compat;
+        room(1, 1, 12, 12);
+        for (int i = 0; i < 4; i++)
+            map.level.tile[3][2 + i] = (uint8_t)(6 + i);
+        rm_platformer_paths_begin(paths, &map);
+        for (int i = 0; i < 4; i++)
+            for (int c = 0; c < 4; c++) {
+                const int at = c % 2 + c / 2 * WIDTH;
+                assert_int_equal(paths->valid[6 * WIDTH + 2 * (2 + i) + at],
+                                 at == corner[compat][i]);
+            }
+        free(paths);
+    }
+}
+
 /* The level of the page's check 11 has 104 nodes; room for fewer than a level can have is refused.
  */
 static void test_graph_room(void **unused)
@@ -901,19 +1306,26 @@ int main(void)
         cmocka_unit_test(test_slope),
         cmocka_unit_test(test_door),
         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_masks_of_impacts),
+        cmocka_unit_test(test_masks_of_ceilings),
+        cmocka_unit_test(test_masks_of_mines_with_compat),
         cmocka_unit_test(test_hills),
         cmocka_unit_test(test_mazes),
         cmocka_unit_test(test_rewards),
+        cmocka_unit_test(test_rewards_with_compat),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_level_text),
         cmocka_unit_test(test_wrong_texts),
         cmocka_unit_test(test_observations),
+        cmocka_unit_test(test_game_state),
+        cmocka_unit_test(test_doom),
         cmocka_unit_test(test_parts_of_the_state),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_graph_of_mines),
         cmocka_unit_test(test_graph_room),
+        cmocka_unit_test(test_nodes_of_half_tiles),
         cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

@@ -309,7 +309,7 @@ static void test_fixed_policies(void **unused)
         near(is.alone, .239, .002);
         near(is.goals, 3.12, .01);
         assert_int_equal(is.most_actions, 20);
-        assert_in_range(is.last_variable, 20, 60);
+        assert_in_range(is.last_variable, 25, 33); /* 29 there; here 25 to 38 over 16 seeds */
     }
 }
 

@@ -74,22 +74,28 @@ static void test_fresh_grids(void **unused)
     near("chance of poison in the first step", &poison_hit, 60.0 / 9999, 0);
 }
 
-/* One episode each of fresh grids. */
-static void play(const char *options, uint32_t worlds, struct mean result[3])
+/* One episode each of fresh grids: food, poison, return, and cells visited beside the first. */
+static void play(const char *options, uint32_t worlds, struct mean result[4])
 {
     struct rm_test_batch batch;
     struct rm_rng rng = rm_rng_at(79, RM_STREAM_TEST, 0, 0);
     double *score = calloc(worlds, sizeof(*score));
     struct rm_goodhart_world *world = calloc(worlds, sizeof(*world));
-    uint32_t starved = 0;
+    bool(*visited)[RM_GOODHART_SIDE][RM_GOODHART_SIDE] = calloc(worlds, sizeof(*visited));
+    uint32_t starved = 0, *cells = calloc(worlds, sizeof(*cells));
     rm_test_batch_open(&batch, "goodhart", NULL, options, 12, 0, worlds);
     rm_test_batch_reset(&batch);
+    batch.world.ops->save_state(batch.env, world);
+    for (uint32_t w = 0; w < worlds; w++)
+        visited[w][world[w].y][world[w].x] = true;
     for (int t = 0; t < 512; t++) {
         random_step(&batch, &rng);
         batch.world.ops->save_state(batch.env, world);
         for (uint32_t w = 0; w < worlds; w++) {
             if (world[w].head.episode > 0)
                 continue;
+            cells[w] += !visited[w][world[w].y][world[w].x];
+            visited[w][world[w].y][world[w].x] = true;
             score[w] += batch.out[0].reward[w];
             if (!batch.out[0].flags[w])
                 continue;
@@ -98,6 +104,8 @@ static void play(const char *options, uint32_t worlds, struct mean result[3])
             add(&result[0], world[w].food);
             add(&result[1], world[w].poison);
             add(&result[2], score[w]);
+            if (t == 511)
+                add(&result[3], cells[w]);
         }
     }
     assert_true(starved <= worlds / 2000);
@@ -105,7 +113,11 @@ static void play(const char *options, uint32_t worlds, struct mean result[3])
     rm_test_batch_close(&batch);
     free(score);
     free(world);
+    free(visited);
+    free(cells);
 }
+
+#define CELLS 254.03 /* that a random walk of 512 moves visits beside its first */
 
 static void test_episodes(void **unused)
 {
@@ -113,24 +125,30 @@ static void test_episodes(void **unused)
     static const struct {
         const char *options;
         uint32_t worlds;
+        double food; /* on a grid, on average */
         double mean[3], error[3];
     } known[] = {
-        {NULL, 3000, {3.2125, 1.5459, -14.175}, {0.0068, 0.0044, 0.036}},
+        {NULL, 3000, 125, {3.2125, 1.5459, -14.175}, {0.0068, 0.0044, 0.036}},
         {"food_min=100 food_max=100 poison_min=50 poison_max=50",
          2000,
+         100,
          {2.5805, 1.2961, -16.586},
          {0.0052, 0.0036, 0.028}},
         {"food_min=500 food_max=500 poison_min=50 poison_max=50",
          2000,
+         500,
          {12.869, 1.292, 34.87},
          {0.019, 0.006, 0.10}},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        struct mean result[3] = {{0}};
+        struct mean result[4] = {{0}};
         play(known[i].options, known[i].worlds, result);
         near("food", &result[0], known[i].mean[0], known[i].error[0]);
         near("poison", &result[1], known[i].mean[1], known[i].error[1]);
         near("return", &result[2], known[i].mean[2], known[i].error[2]);
+        near("cells of a walk", &result[3], CELLS, 0.10);
+        const double predicted = CELLS * known[i].food / (RM_GOODHART_CELLS - 1);
+        near("food, from the cells of a walk", &result[0], predicted, 0.02 * predicted / 4);
     }
     struct rm_test_batch batch;
     rm_test_batch_open(&batch, "goodhart", NULL, NULL, 1, 0, 1);
@@ -142,10 +160,41 @@ static void test_episodes(void **unused)
 static void test_empty_grids(void **unused)
 {
     (void)unused;
-    struct mean result[3] = {{0}};
+    struct mean result[4] = {{0}};
     play("food_min=0 food_max=0 poison_min=0 poison_max=0", 20, result);
     assert_float_equal(result[2].sum / result[2].n, -25.6, 1e-4);
     assert_float_equal(result[0].sum + result[1].sum, 0, 0);
+}
+
+/* With compat what reappears under the agent is lost: any of the empty cells may be that one. On a
+ * crowded grid it happens often enough to be counted, and sometimes all 50 draws are taken. */
+static void test_lost_items(void **unused)
+{
+    (void)unused;
+    enum { WORLDS = 800, ITEMS = 8000, EMPTY = RM_GOODHART_CELLS - (ITEMS - 1) };
+    for (int compat = 0; compat < 2; compat++) {
+        struct rm_test_batch batch;
+        struct rm_rng rng = rm_rng_at(80, RM_STREAM_TEST, 0, 0);
+        double eaten = 0, lost = 0;
+        char options[96];
+        snprintf(options, sizeof(options),
+                 "food_min=4000 food_max=4000 poison_min=4000 poison_max=4000 compat=%d", compat);
+        rm_test_batch_open(&batch, "goodhart", NULL, options, 13, 0, WORLDS);
+        rm_test_batch_reset(&batch);
+        for (int t = 0; t < 512; t++) {
+            random_step(&batch, &rng);
+            for (uint32_t w = 0; w < WORLDS; w++)
+                if (batch.out[0].flags[w] & (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)) {
+                    const double *figure = batch.out[0].figures + batch.spec->figures * w;
+                    eaten += figure[0] + figure[1];
+                    lost += figure[2];
+                }
+        }
+        const double none = pow((double)(ITEMS - 1) / RM_GOODHART_CELLS, 50);
+        const double expected = eaten * ((compat ? 1.0 / EMPTY : 0) + none);
+        assert_true(eaten > 150000 && fabs(lost - expected) < 4 * sqrt(expected));
+        rm_test_batch_close(&batch);
+    }
 }
 
 int main(void)
@@ -154,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_fresh_grids),
         cmocka_unit_test(test_episodes),
         cmocka_unit_test(test_empty_grids),
+        cmocka_unit_test(test_lost_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,16 @@
 """A policy as a module of PyTorch: the same layers, with weights that can be trained."""
+import copy
 import math
-from typing import Any, Dict, Optional
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    import numpy
+
+    from .policy import Policy, State
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "gelu": functional.gelu, "silu": functional.silu,
                "elu": functional.elu, "leaky_relu": functional.leaky_relu, "sigmoid": torch.sigmoid, "dropout": lambda x: x}
@@ -13,11 +19,18 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "gelu": functional.gelu, 
 class TorchPolicy(nn.Module):
     """module(x (B, inputs), memory=None, tau=None) -> (B, actions * outputs per action), or (B, N, ...) with tau (B, N).
     `memory`, a dict that is empty at first, holds what recurrent layers remember and goes on with it. `policy` has the
-    rest: frames, choices, acting."""
+    rest: frames and choices. act() is that of the policy, with this module's weights."""
 
-    def __init__(self, policy):
+    #: While layers run: what they know of x, as Walk of scripts/use_policy.py.
+    tau: Any
+    there: Any
+    image: Any
+    seen: Any
+    tokens: bool
+
+    def __init__(self, policy: "Policy"):
         super().__init__()
-        self.policy = policy
+        self.policy: Any = policy
         self.names = {name: name.replace(".", "_") for name in policy.tensors}
         for name, tensor in policy.tensors.items():
             value = torch.tensor(tensor)
@@ -281,3 +294,15 @@ class TorchPolicy(nn.Module):
             advantages, values = split[..., :-1, :], split[..., -1:, :]
             x = (values + advantages - advantages.mean(-2, keepdim=True)).flatten(-2)
         return x
+
+    def act(self, observation: Any, state: "State", mask: Any = None, rng: Optional["numpy.random.Generator"] = None) -> Any:
+        """The greedy action, as Policy.act() gives it. What recurrent layers remember is in `state` as tensors."""
+        device = next(self.parameters()).device
+
+        def outputs(x, tau=None, memory=None):
+            with torch.no_grad():
+                x, tau = (value if value is None else torch.as_tensor(value, device=device) for value in (x, tau))
+                return self(x, memory, tau).cpu().numpy()
+        acting = copy.copy(self.policy)
+        acting.outputs = outputs
+        return acting.act(observation, state, mask, rng)

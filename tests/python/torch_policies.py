@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Policies of short runs as modules of PyTorch beside NumPy: the same outputs to 1e-5, over steps with memory. Prints TAP."""
+"""Policies of short runs as modules of PyTorch beside NumPy: the same outputs to 1e-5 and the same actions, masks or none, over
+steps with memory. Prints TAP."""
 import sys
 import tempfile
 
@@ -7,6 +8,7 @@ import numpy as np
 import torch
 
 import ringmaster
+from ringmaster.programs import script
 
 LINEAR = [{"type": "linear", "units": 16}]
 TOKENS = {"world": {"name": "treasurehunt"}, "policy": {"map": "shared"}}
@@ -49,6 +51,7 @@ CASES = [
     ("groups of inputs", "ppo", GROUPS, [{"type": "attention", "heads": 2}, {"type": "mean_pool"}, *LINEAR]),
     ("message passing", "ppo", over_edges({"type": "message_passing", "units": 8}, {"type": "graph_pool"}), LINEAR),
     ("graph attention", "dqn", over_edges({"type": "graph_attention", "heads": 2}, {"type": "mean_pool"}), LINEAR),
+    ("several choices", "ppo", {"world": {"name": "count", "options": {"choices": 3, "mask": 1}}}, LINEAR),
     ("normalised", "ppo", {"network": {"normalize_observations": True}}, [*LINEAR, {"type": "relu"}]),
 ]
 
@@ -114,6 +117,30 @@ def compare(policy):
     got.sum().backward()
     assert all(p.grad is not None for name, p in module.named_parameters()
                if name.startswith(("layers_", "head_")) and "sigma" not in name)
+    if not policy.history:  # whose act() is refused
+        compare_actions(policy, module, rng)
+
+
+def compare_actions(policy, module, rng):
+    """Of both over episodes, with masks that allow one action of each choice at least."""
+    mine, its, acted = policy.new_state(), policy.new_state(), []
+    for step in range(60):
+        seen = {o["name"]: script("use_policy").random_observation(o, rng) for o in policy.observations}
+        seen = seen.get(None, seen)
+        masks = [rng.permutation(np.arange(n) < rng.integers(1, n + 1)) for n in policy.choices]
+        mask = np.concatenate(masks).astype(np.int8) if masks and step % 3 else None
+        wanted = policy.act(seen, mine, mask, np.random.default_rng(step))
+        got = module.act(seen, its, mask, np.random.default_rng(step))
+        wanted, got = ([np.asarray(part) for part in (action if isinstance(action, list) else [action])]
+                       for action in (wanted, got))
+        assert len(got) == len(wanted) == len(policy.choices) + (policy.reals is not None), (got, wanted)
+        assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(wanted, got)), (step, wanted, got)
+        if mask is not None:
+            assert all(own[int(choice)] for own, choice in zip(masks, got)), (masks, got)
+        acted.append(tuple(int(part) for part in got[:len(policy.choices)]))
+        if step % 20 == 19:
+            mine, its = policy.new_state(), policy.new_state()
+    assert not policy.choices or len(set(acted)) > 1
 
 
 def main():

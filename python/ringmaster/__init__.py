@@ -10,6 +10,7 @@
 imported when they are used.
 """
 import importlib
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -18,10 +19,17 @@ _HOMES = {"train": "runs", "Run": "runs", "Client": "client", "Counters": "clien
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name):
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
+    from .client import Client as Client, Counters as Counters, Refused as Refused
+    from .policy import Policy as Policy
+    from .recording import Recording as Recording
+    from .runs import Run as Run, train as train
+    from .vector import aec_env as aec_env, make as make, make_vec as make_vec, parallel_env as parallel_env
+else:
+    def __getattr__(name):
+        if name in _HOMES:
+            return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():

@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 import time
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 MAGIC = 0x3152454D474E4952  # of regions of shared memory (docs/shared-memory.md)
 
@@ -106,7 +106,8 @@ class Client:
         self.close()
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(self.timeout_s)
-        self.buffer, self.waiting, self.connected, self.subscribed = b"", [], False, False
+        self.waiting: List[Dict[str, Any]] = []
+        self.buffer, self.connected, self.subscribed = b"", False, False
         try:
             self.socket.connect(self.path)
         except OSError as why:
@@ -169,6 +170,14 @@ class Client:
     def metrics(self, describe: bool = False) -> Dict[str, Any]:
         """All counters of policies and workers."""
         return self.call("metrics", describe=describe)
+
+    def query_schema(self) -> List[Dict[str, Any]]:
+        """All commands, with their arguments and replies."""
+        return self.call("query-schema")["commands"]
+
+    def trace(self, seconds: float) -> Dict[str, int]:
+        """Marks of phases are written for so long. Returns `from_ns` and `until_ns`."""
+        return self.call("trace", seconds=seconds)
 
     def counters(self) -> Counters:
         """The counters of metrics() in memory, to be read as often as wanted without asking the daemon again."""
@@ -238,7 +247,7 @@ class Client:
         self.close()
 
 
-def connect(path: str, alive, timeout_s: float = 60) -> Optional[Client]:
+def connect(path: str, alive: Callable[[], bool], timeout_s: float = 60) -> Optional[Client]:
     """A client of a daemon that is starting, as soon as it listens; None: alive() says that it has ended."""
     end = time.monotonic() + timeout_s
     while alive() and time.monotonic() < end:

@@ -31,6 +31,8 @@ def script(name: str) -> types.ModuleType:
     places = [os.path.join(HERE, "scripts", f"{name}.py"), os.path.join(HERE, "..", "..", "scripts", f"{name}.py")]
     path = next(filter(os.path.exists, places))
     spec = importlib.util.spec_from_file_location(f"ringmaster.scripts.{name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

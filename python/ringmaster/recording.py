@@ -31,11 +31,11 @@ class Recording:
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = os.fspath(folder)
-        self._files: tempfile.TemporaryDirectory | None = tempfile.TemporaryDirectory(prefix="ringmaster-recording-")
+        self._files = tempfile.TemporaryDirectory(prefix="ringmaster-recording-")
         done = subprocess.run([programs.find("bin", "ringctl"), "record", "export", self.folder, "--to", self._files.name],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise ValueError(done.stderr.strip().removeprefix("ringctl: "))
+            raise ValueError(done.stderr.strip().replace("ringctl: ", "", 1))
         with open(os.path.join(self.folder, "recording.json"), encoding="utf-8") as file:
             about: dict[str, Any] = json.load(file)
         self.experiment: dict[str, Any] = about["experiment"]
@@ -96,7 +96,8 @@ class Recording:
                 os.remove(part)
 
     def _npz(self, path: str) -> None:
-        numpy.savez_compressed(path, **{f"{name}.{column}": array for name in self for column, array in self[name].items()})
+        arrays: dict[str, Any] = {f"{name}.{column}": array for name in self for column, array in self[name].items()}
+        numpy.savez_compressed(path, **arrays)
 
     def _parquet(self, path: str) -> None:
         import pyarrow

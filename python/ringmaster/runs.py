@@ -8,12 +8,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Union
 
 import numpy as np
 
 from .client import Client, connect
 from .programs import find
+
+if TYPE_CHECKING:
+    import pandas
+
+    from .policy import Policy
 
 BAR = 28  # letters
 EVERY_S = 5  # between lines of progress in a file
@@ -65,7 +70,7 @@ class Run:
         values = np.array([[float(cell) if cell else np.nan for cell in row] for row in rows]).reshape(-1, len(names))
         return dict(zip(names, values.T))
 
-    def frame(self):
+    def frame(self) -> "pandas.DataFrame":
         """The metrics as a frame of pandas."""
         import pandas
         return pandas.DataFrame(self.metrics)
@@ -98,7 +103,7 @@ class Run:
         with open(self.path("log.txt"), encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def policy(self, name: Optional[str] = None):
+    def policy(self, name: Optional[str] = None) -> "Policy":
         """A final policy; the only one needs no name."""
         from .policy import Policy
         files = self.policies
@@ -151,7 +156,7 @@ def world_of(env: Union[str, Callable], folder: str) -> Dict[str, Any]:
         return {**world, "python": env, "directory": os.getcwd()} if ":" in env else {"name": env}
     name, module = getattr(env, "__qualname__", None), getattr(env, "__module__", None)
     file = getattr(sys.modules.get(module or ""), "__file__", None)
-    if isinstance(env, functools.partial) or not name or "<" in name or not file:
+    if isinstance(env, functools.partial) or not name or "<" in name or not module or not file:
         return {**world, "python": pickled(env, folder), "name": "notebook", "directory": folder}
     file = os.path.abspath(file)
     if module == "__main__":
@@ -218,14 +223,14 @@ def train(experiment: Union[str, os.PathLike, Dict[str, Any], None] = None, *, e
     if in_worker():
         raise RuntimeError("train() is called while a worker imports this script for its environment: call it below "
                            'if __name__ == "__main__":')
-    if (experiment is None) == (env is None):
-        raise ValueError("train() takes either an experiment's file or env=")
     folder = tempfile.mkdtemp(prefix="ringmaster-")
     try:
-        if experiment is None:
+        if env is not None and experiment is None:
             experiment = {"world": world_of(env, folder)}
             called = env.rpartition(":")[2] if isinstance(env, str) else getattr(env, "__name__", "notebook")
             name = name or "".join(c if c.isalnum() or c in "._-" else "_" for c in called).strip("._-") or "env"
+        elif env is not None or experiment is None:
+            raise ValueError("train() takes either an experiment's file or env=")
         if options:
             settings = {**settings, "world": {**settings.get("world", {}), "options": options}}
         if isinstance(experiment, dict):

@@ -7,14 +7,18 @@ import ctypes
 import functools
 import json
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from .programs import find, worker_package
 
+if TYPE_CHECKING:
+    import gymnasium
+    import pettingzoo
+
 FIRST, TERMINATED, TRUNCATED, VOID, DEAD = 1, 2, 4, 8, 16
-DTYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.float32, 6: np.uint8}
+DTYPES: Dict[int, Any] = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.float32, 6: np.uint8}
 TEXT_MAX = 1 << 16
 
 
@@ -89,8 +93,8 @@ class Lanes:
             members["choices"] = spaces.MultiDiscrete(self.choices) if self.choices else spaces.Discrete(about["actions"])
         if reals:
             self.parts["reals"] = self.words[:, chosen:].view(np.float32)
-            members["reals"] = spaces.Box(*bounds, dtype=np.float32)
-        self.action_space = spaces.Dict(members) if len(members) > 1 else next(iter(members.values()))
+            members["reals"] = spaces.Box(bounds[0], bounds[1], dtype=np.float32)
+        self.action_space: Any = spaces.Dict(members) if len(members) > 1 else next(iter(members.values()))
 
     def act(self, action, worlds=slice(None)) -> None:
         """Writes what the agent does in these worlds, as its action space has it."""
@@ -235,10 +239,13 @@ Others = Callable[[str, Any, Optional[np.ndarray]], Any]
 class Shown:
     """What environments of one world show, and how they end."""
 
-    def render(self):
+    worlds: Worlds
+    render_mode: Optional[str]
+
+    def render(self) -> Any:
         return self.worlds.text_of(0) if self.render_mode == "ansi" else self.worlds.picture_of(0)
 
-    def close(self):
+    def close(self) -> None:
         self.worlds.close()
 
 
@@ -272,7 +279,7 @@ class AtRandom:
 
 
 @functools.lru_cache(maxsize=None)
-def classes():
+def classes() -> Tuple[Any, Any]:
     """The environments, once Gymnasium is imported."""
     import gymnasium
     from gymnasium.vector.utils import batch_space
@@ -297,12 +304,15 @@ def classes():
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
             self.action_space = batch_space(self.single_action_space, self.num_envs)
             self.render_mode, self.spec = None, None
+            if not hasattr(gymnasium.vector.VectorEnv, "closed"):  # before 1.0: __init__() sets what close() needs
+                super().__init__(self.num_envs, self.single_observation_space,  # type: ignore[call-arg]
+                                 self.single_action_space)
             self.stepping, self.handle = worlds.lib.rm_vector_step, None
 
         def infos(self, ended: bool) -> Dict[str, Any]:
             lanes, found = self.lanes, {}
             if lanes.mask is not None:
-                found["action_mask"] = lanes.mask.copy()
+                found["action_mask"] = lanes.mask.astype(np.int8)
             if ended:
                 over = (lanes.flags & (TERMINATED | TRUNCATED)) != 0
                 for f, name in enumerate(self.worlds.figures):
@@ -323,8 +333,9 @@ def classes():
 
         def reset(self, *, seed=None, options=None):
             """obs (num_envs, *shape), infos. seed: of all worlds, from which each has its own."""
-            if isinstance(seed, (list, tuple)):
-                seed = seed[0]
+            if np.ndim(seed) or options:
+                raise ValueError("reset() takes one seed, from which each world has its own, and no options: give a world's "
+                                 "options to make_vec()")
             self.worlds.reset(int(seed) if seed is not None else None if self.handle is None else self.worlds.seed + 1)
             self.handle = self.worlds.handle
             if not self.alone:
@@ -391,8 +402,11 @@ def classes():
     return RingmasterVectorEnv, RingmasterEnv
 
 
-def make_vec(world, num_envs: int = 1, *, seed: int = 0, agent: Optional[str] = None, others: Optional[Others] = None,
-             **options):
+World = Union[str, "os.PathLike[str]", Dict[str, Any]]
+
+
+def make_vec(world: World, num_envs: int = 1, *, seed: int = 0, agent: Optional[str] = None, others: Optional[Others] = None,
+             **options: Any) -> "gymnasium.vector.VectorEnv":
     """Worlds of C as a vector environment of Gymnasium. world: a built-in one ("cartpole"), the path of a shared object of
     your own that has its world's name, or what `world` of an experiment's file holds; options: the world's own. In a world of several agents, the
     actions are those of `agent` (the first one); others do what others(name, obs (num_envs, *shape), mask) says, or draw
@@ -400,13 +414,13 @@ def make_vec(world, num_envs: int = 1, *, seed: int = 0, agent: Optional[str] = 
     return classes()[0](Worlds(world, num_envs, seed, options), agent, others)
 
 
-def make(world, *, seed: int = 0, render_mode: Optional[str] = None, **options):
+def make(world: World, *, seed: int = 0, render_mode: Optional[str] = None, **options: Any) -> "gymnasium.Env":
     """One world of one agent as an environment of Gymnasium."""
     return classes()[1](Worlds(world, 1, seed, options), render_mode)
 
 
 @functools.lru_cache(maxsize=None)
-def parallel_class():
+def parallel_class() -> Any:
     """PettingZoo's, once it is imported."""
     from pettingzoo import ParallelEnv
 
@@ -461,13 +475,14 @@ def parallel_class():
     return RingmasterParallelEnv
 
 
-def parallel_env(world, *, seed: int = 0, render_mode: Optional[str] = None, **options):
+def parallel_env(world: World, *, seed: int = 0, render_mode: Optional[str] = None,
+                 **options: Any) -> "pettingzoo.ParallelEnv":
     """A world of C whose agents act at once as a parallel environment of PettingZoo."""
     return parallel_class()(Worlds(world, 1, seed, options), render_mode)
 
 
 @functools.lru_cache(maxsize=None)
-def aec_class():
+def aec_class() -> Any:
     """PettingZoo's, once it is imported."""
     from pettingzoo import AECEnv
 
@@ -503,7 +518,7 @@ def aec_class():
                 setattr(self, member, {name: 0.0 for name in self.agents})
             self.terminations = {name: False for name in self.agents}
             self.truncations = {name: False for name in self.agents}
-            self.infos = {name: {} for name in self.agents}
+            self.infos: Dict[str, Dict[str, Any]] = {name: {} for name in self.agents}
             self.arrive()
 
         def arrive(self) -> None:
@@ -544,6 +559,6 @@ def aec_class():
     return RingmasterAECEnv
 
 
-def aec_env(world, *, seed: int = 0, render_mode: Optional[str] = None, **options):
+def aec_env(world: World, *, seed: int = 0, render_mode: Optional[str] = None, **options: Any) -> "pettingzoo.AECEnv":
     """A world of C whose agents act in turn as an environment of PettingZoo."""
     return aec_class()(Worlds(world, 1, seed, options), render_mode)

@@ -1,6 +1,7 @@
 """The package as it is installed, by whoever is not root: run by tests/protocol/check-wheel in a throw-away environment."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -110,6 +111,8 @@ def talk(client, seen):
         thread.start()
         until(lambda: (client.status()["policies"][0]["updates"] or 0) >= 10)
         seen["pause"], seen["resume"] = patiently(client.pause), patiently(client.resume)
+        seen["commands"] = [command["name"] for command in client.query_schema()]
+        seen["trace"] = client.trace(1)
         seen["set"] = client.set("optimizer.learning_rate", 0.002)
         seen["rate"] = client.get("optimizer.learning_rate")
         seen["config"] = client.get()
@@ -131,6 +134,9 @@ def test_every_command_is_answered(run):
     run, seen = run
     assert seen["set"]["value"] == seen["rate"] == 0.002 and seen["config"]["seed"] == 3
     assert seen["pause"]["state"] == "paused" and seen["resume"]["state"] in ("starting", "running")
+    methods = [name for name, method in vars(ringmaster.Client).items() if callable(method)]
+    assert "trace" in seen["commands"] and {name.replace("-", "_") for name in seen["commands"]} <= set(methods)
+    assert 0.9e9 < seen["trace"]["until_ns"] - seen["trace"]["from_ns"] < 1.1e9
     assert seen["metrics"]["definitions"] and seen["checkpoint"]["number"] == 1
     assert list(seen["policies"]) == ["agent_0"] and seen["refused"].kind == "invalid-argument"
     before, first, later, after, counters = seen["counters"]
@@ -262,6 +268,93 @@ def test_a_policy_of_real_actions_is_evaluated(folder):
     assert run.policy().evaluate("pendulum", episodes=2, seed=1)["mean"] < 0
 
 
+@pytest.mark.parametrize("world, options, settings", [
+    ("pairing", {}, {}), ("pairing", {}, {"algorithm": "dqn", "sample": {"frame_stack": 2, "min_fill": 64, "batch": 8}}),
+    ("cartpole", {}, {"algorithm": "dqn", "sample": {"frame_stack": 3, "min_fill": 64, "batch": 8}}),
+    ("platformer", {"observe": ["reach", "graph"]}, {}), ("platformer", {"observe": ["reach"]}, {})])
+def test_a_policy_is_evaluated_in_its_own_world(folder, world, options, settings):
+    more = {**PPO, "run": {"steps": 600}, **settings}
+    if "sample" in settings:
+        del more["rollout"]
+    policy = ringmaster.train(env=world, options=options, directory=folder, progress=False, **more).policy()
+    act, shown = policy.act, []
+    policy.act = lambda observation, *rest: shown.append(observation) or act(observation, *rest)
+    assert policy.evaluate(ringmaster.make(world, **options), episodes=2, seed=1, max_steps=16)["lengths"].max() <= 16
+    if world == "pairing":
+        assert {len(obs["hand"]) for obs in shown} == {1, 2, 3, 4, 5}
+        assert all((obs["hand"] > 0).all() and list(obs) == ["board", "hand", "left"] for obs in shown)
+
+
+def test_a_policy_without_the_counts_of_its_observations_is_not_evaluated(folder):
+    policy = ringmaster.train(env="pairing", steps=600, directory=folder, progress=False, **PPO).policy()
+    env = ringmaster.make("pairing")
+    del env.observation_space.spaces["hand.count"]
+    with pytest.raises(ValueError, match=r"trained on board \[3, 3\], hand \[5\], left \[1\], hand.count \[1\]"):
+        policy.evaluate(env)
+
+
+def test_a_policy_is_evaluated_with_masks(folder):
+    policy = ringmaster.train(env="taxi", steps=600, directory=folder, progress=False, **PPO).policy()
+    assert policy.evaluate("taxi", episodes=3, seed=1)["lengths"].max() <= 200  # the world refuses illegal actions
+
+
+class Still:
+    """Shows the same in every step; an episode has ten."""
+
+    def __init__(self):
+        import gymnasium
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.actions = []
+
+    def reset(self, *, seed=None):
+        self.actions.append([])
+        return np.ones(4, np.float32), {}
+
+    def step(self, action):
+        self.actions[-1].append(action)
+        return np.ones(4, np.float32), 0.0, False, len(self.actions[-1]) == 10, {}
+
+
+def test_a_policy_is_evaluated_with_memory(folder):
+    layers = [{"type": "linear", "units": 8}, {"type": "tanh"}, {"type": "gru", "units": 8}]
+    policy = ringmaster.train(env="cartpole", steps=600, directory=folder, progress=False,
+                              **{**PPO, "network": {"layers": layers}}).policy()
+    weights = dict(policy.tensors)
+    for name in ("head.weight", "head.bias"):  # the action changes as memory fills
+        weights[name] = np.random.default_rng(3).normal(size=weights[name].shape).astype(np.float32)
+    memory, logits = {}, []
+    policy = ringmaster.Policy(weights, policy.metadata)
+    for _ in range(10):
+        logits.append(policy.outputs(np.ones((1, 4)), memory=memory)[0])
+    between = (logits[0] + logits[-1]) / 2  # of what it says first and last
+    policy.tensors["head.bias"] = weights["head.bias"] - between
+    state, env = policy.new_state(), Still()
+    wanted = [policy.act(np.ones(4, np.float32), state) for _ in range(10)]
+    assert policy.evaluate(env, episodes=3)["lengths"].tolist() == [10] * 3
+    assert env.actions == [wanted] * 3 and set(wanted) == {0, 1}
+
+
+def test_ctrl_c_stops_a_run_which_is_resumed(folder):
+    """A run of an experiment's file."""
+    file = folder / "file.json"
+    file.write_text(json.dumps({"name": "of-a-file", "world": {"name": "cartpole"}, "algorithm": {"name": "ppo"}, "seed": 1,
+                                "mode": "free", "run": {"steps": 10**9}, **PPO}))
+
+    def interrupt(client):
+        until(lambda: client.status()["state"] == "running" and (client.status()["policies"][0]["updates"] or 0) >= 5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    first = ringmaster.train(file, seed=3, directory=folder, progress=False, on_start=interrupt)
+    assert first.config["seed"] == 3 and first.config["name"] == "of-a-file"
+    summary = first.summary
+    assert summary["state"] == "stopped" and not summary["finished"] and first.checkpoints
+    steps = []
+    again = ringmaster.train(str(file), seed=3, directory=folder, progress=False, resume=True,
+                             on_start=lambda client: steps.append(client.status()["progress"]["steps"]) or client.stop())
+    assert steps[0] >= summary["progress"]["steps"] > 0 and again.directory == first.directory
+
+
 def test_an_environment_of_a_script_trains(folder):
     script = folder / "corridor.py"
     script.write_text(CORRIDOR.replace("__SETTINGS__", repr(PPO)))
@@ -326,6 +419,64 @@ def test_what_is_wrong_is_said(folder):
 def test_a_world_is_an_environment(world):
     from gymnasium.utils.env_checker import check_env
     check_env(ringmaster.make(world), skip_render_check=True)
+
+
+def legal(action, mask):
+    """The action, or a legal one if it is not."""
+    return action if mask[action] else int(mask.argmax())
+
+
+@pytest.mark.parametrize("world", ["taxi", "prover"])
+def test_a_world_with_masks_is_an_environment(world):
+    import gymnasium
+    from gymnasium.utils.env_checker import check_env
+
+    class Legal(gymnasium.ActionWrapper):
+        def action(self, action):
+            return legal(action, self.env.info()["action_mask"])
+
+    check_env(Legal(ringmaster.make(world)), skip_render_check=True)
+    check_env(ringmaster.make("taxi", mask=0), skip_render_check=True)
+
+
+def test_an_illegal_action_is_refused():
+    env = ringmaster.make("taxi")
+    for _ in range(2):  # reset() is all that is needed then
+        _, info = env.reset(seed=1)
+        with pytest.raises(RuntimeError, match="is masked out"):
+            env.step(int(info["action_mask"].argmin()))
+    env.reset(seed=1)
+    env.step(env.action_space.sample(info["action_mask"]))
+    vector = ringmaster.make_vec("taxi", num_envs=5)
+    _, infos = vector.reset(seed=1)
+    for _ in range(20):
+        *_, infos = vector.step(vector.action_space.sample(tuple(infos["action_mask"])))
+    vector.close()
+
+
+def test_seeds_and_options_that_worlds_side_by_side_do_not_take():
+    vector = ringmaster.make_vec("cartpole", num_envs=2)
+    for wrong in ({"seed": [3, 4]}, {"seed": np.array([3, 4])}, {"options": {"reset_mask": np.array([True, False])}}):
+        with pytest.raises(ValueError, match="one seed"):
+            vector.reset(**wrong)
+    vector.reset(seed=np.int64(3), options={})
+    vector.close()
+
+
+def test_a_vector_environment_closes_in_any_gymnasium(monkeypatch):
+    from gymnasium.vector import VectorEnv
+
+    def initial(self, num_envs, observation_space, action_space):
+        assert num_envs == 2 and observation_space.shape == (4,) and action_space.n == 2
+        self.closed = self.viewer = None
+
+    monkeypatch.delattr(VectorEnv, "closed", raising=False)  # as 0.29 has it
+    monkeypatch.setattr(VectorEnv, "__init__", initial, raising=False)
+    vector = ringmaster.make_vec("cartpole", num_envs=2)
+    vector.reset(seed=1)
+    vector.close()
+    assert vector.closed and vector.worlds.handle is None
+    vector.close()
 
 
 def test_worlds_side_by_side_do_as_each_alone():
@@ -400,6 +551,11 @@ def test_agents_of_a_world():
     api_test(ringmaster.aec_env("treasurehunt"), num_cycles=200)
     world = {"python": "games:meeting", "interpreter": sys.executable, "directory": os.environ["RM_TEST_WORLDS"]}
     parallel_api_test(ringmaster.parallel_env(world), num_cycles=200)
+    masked = ringmaster.parallel_env("count", agents=2, mask=1)
+    step = masked.step
+    masked.step = lambda actions: step({name: legal(action, masked.info(name)["action_mask"])
+                                        for name, action in actions.items()})
+    parallel_api_test(masked, num_cycles=200)
 
 
 def test_a_world_shows_itself():
@@ -438,3 +594,37 @@ def test_recording(folder):
         recording.export(folder / "rows.txt")
     with pytest.raises(ValueError, match="recording.json"):
         ringmaster.Recording(folder)
+
+
+PUBLIC = """
+import ringmaster
+reveal_type(ringmaster.train)  # ringmaster.runs.Run
+reveal_type(ringmaster.train().policy())  # ringmaster.policy.Policy
+reveal_type(ringmaster.train().policies)  # dict[str, str]
+reveal_type(ringmaster.Policy.load("").torch())  # ringmaster.torch_policy.TorchPolicy
+reveal_type(ringmaster.Policy.load("").outputs(0))  # ndarray
+reveal_type(ringmaster.make("cartpole"))  # gymnasium.core.Env
+reveal_type(ringmaster.make_vec("cartpole"))  # gymnasium.vector.vector_env.VectorEnv
+reveal_type(ringmaster.parallel_env)  # def (world: 
+reveal_type(ringmaster.aec_env)  # def (world: 
+reveal_type(ringmaster.Client("").trace(1))  # dict[str, int]
+reveal_type(ringmaster.Client("").counters())  # ringmaster.client.Counters
+reveal_type(ringmaster.Recording(""))  # ringmaster.recording.Recording
+ringmaster.trian()  # error
+"""
+
+
+def test_types_can_be_checked(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "user.py").write_text(PUBLIC)
+    names = ("client", "making", "policy", "programs", "recording", "runs", "showing", "torch_policy", "vector")
+    modules = [word for name in names for word in ("-m", f"ringmaster.{name}")]
+    done = subprocess.run([sys.executable, "-m", "mypy", "--ignore-missing-imports", "--check-untyped-defs",
+                           "--follow-imports=silent", "--cache-dir", tmp_path, "-m", "user", "-m", "ringmaster", *modules],
+                          cwd=tmp_path, capture_output=True, text=True, check=False)
+    revealed = dict(re.findall(r'user.py:(\d+): note: Revealed type is "(.*)"', done.stdout))
+    errors = re.findall(r".*: error: .*", done.stdout)
+    for number, line in enumerate(PUBLIC.splitlines(), 1):
+        if line.startswith("reveal_type"):
+            assert line.partition("# ")[2] in revealed[str(number)], (line, done.stdout)
+    assert len(errors) == 1 and '"trian"' in errors[0], done.stdout

@@ -57,7 +57,7 @@ json_t *rm_config_get(const struct rm_experiment *experiment, const char *path,
 int rm_config_set(struct rm_experiment *experiment, const char *path, const json_t *value,
                   struct rm_error *error);
 
-/* Whether the key (or section) has an effect: not every algorithm.name reads it, nor a run with
+/* Whether the key has an effect: not every algorithm.name reads it, nor a run with
  * sample.from (the tables in config/unused.c). */
 bool rm_config_reads(const struct rm_experiment *experiment, const char *path);
 

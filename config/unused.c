@@ -142,14 +142,15 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
     for (size_t i = 0; i < rm_key_count; i++) {
         const struct rm_key *key = &rm_keys[i];
         const struct used *row = row_of(key->path);
-        if (rm_config_reads(experiment, key->path) ||
-            !memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
+        if (!memcmp((const char *)experiment + key->offset, (const char *)defaults + key->offset,
                     key->bytes))
             continue;
         if (!reads(row, algorithm))
             report_unused(key->path, row, algorithm, each, user);
-        else
+        else if (rm_experiment_is_offline(experiment) && is_of_actors(key->path))
             each(user, key->path, "has no effect with sample.from: such a run has no actors");
+        else
+            continue;
         count++;
     }
     free(defaults);

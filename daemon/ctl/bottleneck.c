@@ -20,7 +20,7 @@
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define BF16       1.8  /* how much faster products are */
-#define CHECKED    0.25 /* check_finite: part of forward and backward that searching takes */
+#define CHECKED    0.1  /* check_finite: part of forward and backward that searching takes */
 
 enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
 {
@@ -60,7 +60,7 @@ static double cpu_of(const struct rm_work *work)
 /* Do the learners go on without waiting for actors, and actors without waiting for them? */
 static bool runs_free(const struct rm_experiment *e)
 {
-    return rm_fills_replay(e) && e->limiter.updates_per_step == 0;
+    return e->mode == RM_MODE_FREE && rm_fills_replay(e) && e->limiter.updates_per_step == 0;
 }
 
 struct sides {
@@ -94,15 +94,17 @@ static struct sides sides_of(const struct rm_load *load)
         .rest_cpu = cpu_of(&load->evaluating) + load->daemon_s + load->looks_s,
         .cores = fmax(load->cores - load->other, load->cores / 16),
     };
+    const bool one = e->learner.processes == RM_LEARNERS_ONE;
+    double free_cpu = 0; /* of learners that take their cores for as long as a step takes */
     for (uint32_t p = 0; p < load->learners; p++) {
         const double own = wall_s(&load->learner[p]);
         s.woken = fmax(s.woken, load->learner[p].woken_s);
         s.learning_cpu += cpu_of(&load->learner[p]);
-        s.learning =
-            e->learner.processes == RM_LEARNERS_ONE ? s.learning + own : fmax(s.learning, own);
+        s.learning = one ? s.learning + own : fmax(s.learning, own);
+        free_cpu += own > 0 ? cpu_of(&load->learner[p]) * s.acting / own : 0;
     }
-    if (runs_free(e)) { /* the learners only take cores, for as long as a step takes */
-        s.learning_cpu = s.learning > 0 ? s.learning_cpu * s.acting / s.learning : 0;
+    if (runs_free(e)) {
+        s.learning_cpu = one ? free_cpu / load->learners : free_cpu;
         s.learning = 0;
     }
     return s;
@@ -289,7 +291,7 @@ static double rollout_rows(const struct rm_experiment *e)
 }
 
 /* How often the learner wakes the actors, for each step: after a rollout, or in every update.
- * `measured`: updates for each step, for a run without a limiter. */
+ * `measured`: updates for each step, for a run without a limiter or without actors. */
 static double handovers(const struct rm_experiment *e, double measured)
 {
     if (rm_algorithm_traits(e->algorithm.name)->rollout)

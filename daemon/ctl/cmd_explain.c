@@ -152,9 +152,10 @@ static void print_human(const struct rm_explained *x)
     print_changes("settings that would change its speed, as predicted:", x->move, x->moves, x);
     if (!x->moves)
         printf("\nno setting that the model knows would change its speed by 3 %%\n");
-    if (x->elasticity[RM_STATION_UPDATE] >= THREADS_HELP && x->evidence.core_flops > 0 &&
+    const bool on_cpu = x->evidence.core_flops > 0; /* a device has no such column */
+    if (x->elasticity[RM_STATION_UPDATE] >= THREADS_HELP && on_cpu &&
         x->experiment->learner.threads < x->load.cores)
-        puts("not predicted: learner.threads; ringctl run FILE --tune tries it");
+        puts("\nlearner.threads is not predicted; ringctl run FILE --tune tries it");
     print_changes("settings that would not, although people try them:", x->idle, x->idles, x);
 }
 

@@ -486,8 +486,10 @@ static void write_settings(FILE *out, const struct run *run)
     rm_html_text(out, version ? version : RM_VERSION);
     const char *processor =
         json_string_value(json_object_get(json_object_get(run->status, "host"), "processor"));
-    fputs(processor ? ", on " : "", out);
-    rm_html_text(out, processor ? processor : "");
+    if (processor) {
+        fputs(", on ", out);
+        rm_html_text(out, processor);
+    }
     fputs("</p>\n", out);
     free(text);
 }

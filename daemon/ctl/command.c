@@ -384,7 +384,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .run = rm_ctl_checkpoint},
     {.name = "evaluate",
      .shown = RM_CTL_SHOWN_FIRST,
-     .summary = "play greedy episodes with the latest weights, or with policies of files",
+     .summary = "play greedy episodes with the latest weights or other policies",
      .text =
          "Training continues meanwhile. With --wait there is no time limit, unless --timeout is "
          "given. With --policy no run is needed: NAME is an experiment's file, and a confined "

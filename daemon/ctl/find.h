@@ -31,8 +31,8 @@ int rm_find_run(char *path, struct rm_ctl_client *client, json_t **status,
                 const struct rm_ctl_arguments *given, const char *name);
 
 /* The same for callers that need only the status. *status is the reply of a running experiment or
- * the summary.json of a run that has ended; NULL: the run was killed, or
- * `name` is the directory of a run that goes on. */
+ * the summary.json of a run that has ended; NULL: the run was killed, or `name` is the directory of
+ * a run that goes on. */
 int rm_find_status(char *path, json_t **status, const struct rm_ctl_arguments *given,
                    const char *name);
 

@@ -14,22 +14,15 @@ if TYPE_CHECKING:
 _numpy = script("use_policy")
 if TYPE_CHECKING:  # what scripts/use_policy.py has for users
     class State:
-        memory: Dict[str, Any]
+        def __getattr__(self, name: str) -> Any: ...
 
     class NumpyPolicy:
-        algorithm: str
-        network: Dict[str, Any]
-        observations: List[Dict[str, Any]]
-        choices: List[int]
-        reals: Optional[Dict[str, Any]]
-        frame_stack: int
-        inputs: int
-
         def __init__(self, tensors: Dict[str, np.ndarray], metadata: Dict[str, str]): ...
         def new_state(self) -> State: ...
         def act(self, observation: Any, state: State, mask: Any = None,
                 rng: Optional[np.random.Generator] = None) -> Any: ...
         def outputs(self, x: Any, tau: Any = None, memory: Optional[Dict[str, Any]] = None) -> np.ndarray: ...
+        def __getattr__(self, name: str) -> Any: ...
 else:
     State, NumpyPolicy = _numpy.State, _numpy.Policy
 
@@ -58,13 +51,16 @@ class Policy(NumpyPolicy):
         """Plays greedy episodes in an environment of Gymnasium: one, the name of one, or a function that makes one. Episode e
         begins with reset(seed=seed + e). Returns `mean` and `stderr` of the returns, `returns` and `lengths` (episodes,)."""
         from .spaces import Action, Observation
+        world: Any = env
         if isinstance(env, str):
             from . import make
             from .making import load
-            env = load(env, {}) if ":" in env else make(env)
-        world = env() if callable(env) else env
+            world = load(env, {}) if ":" in env else make(env)
+        if callable(world):
+            world = world()
         seen, action = Observation(world.observation_space), Action(world.action_space)
         self.check_fits(seen, action)
+        taken = self.named(seen)
         row, rng = np.zeros(seen.shape, seen.dtype), rng or np.random.default_rng(seed)
         returns: List[float] = []
         lengths: List[int] = []
@@ -76,7 +72,7 @@ class Policy(NumpyPolicy):
                 if isinstance(mask, tuple):
                     mask = np.concatenate(mask)
                 seen.put(row, obs)
-                chosen = self.act(self.as_trained(seen, row), state, mask, rng)
+                chosen = self.act(self.as_trained(seen, taken, row), state, mask, rng)
                 chosen = chosen if isinstance(chosen, list) else [chosen]
                 if self.reals:  # an array, behind choices
                     chosen = [*chosen[:-1], *chosen[-1].tolist()]
@@ -100,12 +96,12 @@ class Policy(NumpyPolicy):
         keys, known = [".".join(map(str, each.path)) for each in seen.named], self.trained()
         return {key if key in known else each.name: each for key, each in zip(keys, seen.named)}
 
-    def as_trained(self, seen, row: np.ndarray) -> Any:
+    def as_trained(self, seen, taken: Dict[str, Any], row: np.ndarray) -> Any:
         """A row as act() takes it: of what is counted, as many elements as there are."""
         if seen.compact:
             name = self.observations[0]["name"]
             return row if name is None else {name: row}
-        shown = {name: row[each.name] for name, each in self.named(seen).items()}
+        shown = {name: row[each.name] for name, each in taken.items()}
         return {each["name"]: shown[each["name"]][:int(shown[f"{each['name']}.count"][0])] if each["counted"] else
                 shown[each["name"]] for each in self.observations}
 

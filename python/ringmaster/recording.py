@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ class Recording:
         done = subprocess.run([programs.find("bin", "ringctl"), "record", "export", self.folder, "--to", self._files.name],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise ValueError(done.stderr.strip().replace("ringctl: ", "", 1))
+            raise ValueError(re.sub("^ringctl: ", "", done.stderr.strip()))
         with open(os.path.join(self.folder, "recording.json"), encoding="utf-8") as file:
             about: dict[str, Any] = json.load(file)
         self.experiment: dict[str, Any] = about["experiment"]

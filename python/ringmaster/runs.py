@@ -223,14 +223,14 @@ def train(experiment: Union[str, os.PathLike, Dict[str, Any], None] = None, *, e
     if in_worker():
         raise RuntimeError("train() is called while a worker imports this script for its environment: call it below "
                            'if __name__ == "__main__":')
+    if (env is None) == (experiment is None):
+        raise ValueError("train() takes either an experiment's file or env=")
     folder = tempfile.mkdtemp(prefix="ringmaster-")
     try:
-        if env is not None and experiment is None:
+        if env is not None:
             experiment = {"world": world_of(env, folder)}
             called = env.rpartition(":")[2] if isinstance(env, str) else getattr(env, "__name__", "notebook")
             name = name or "".join(c if c.isalnum() or c in "._-" else "_" for c in called).strip("._-") or "env"
-        elif env is not None or experiment is None:
-            raise ValueError("train() takes either an experiment's file or env=")
         if options:
             settings = {**settings, "world": {**settings.get("world", {}), "options": options}}
         if isinstance(experiment, dict):

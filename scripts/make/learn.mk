@@ -18,14 +18,17 @@ GOODHART_ARGS ?=
 goodhart: binaries
 	@BUILD=$(BUILD) tests/learning/run-goodhart $(GOODHART_ARGS)
 
-# What distilled policies do in context, into docs/figures/histories.json: three seeds, which take six minutes each.
-# `make figures` writes table and plot of docs/histories.md from it. HISTORIES_ARGS='--seeds 1-3 --set run.steps=4000' for
+# What distilled policies do in context, into docs/figures/histories.json: three seeds, which take six minutes each. Then
+# what the learners of the shipped sweep do, which takes one. `make figures` writes tables and plot of docs/histories.md from it. HISTORIES_ARGS='--seeds 1-3 --set run.steps=4000' for
 # other runs, which are printed and not kept.
 HISTORIES_ARGS ?=
+HISTORIES_KEPT := --results docs/figures/histories.json
 .PHONY: histories
 histories: binaries
-	@BUILD=$(BUILD) tests/learning/run-histories \
-	    $(if $(HISTORIES_ARGS),$(HISTORIES_ARGS),--results docs/figures/histories.json)
+	@BUILD=$(BUILD) tests/learning/run-histories $(if $(HISTORIES_ARGS),$(HISTORIES_ARGS),$(HISTORIES_KEPT))
+ifeq ($(HISTORIES_ARGS),)
+	@BUILD=$(BUILD) tests/learning/run-histories --sweep $(HISTORIES_KEPT)
+endif
 
 # Policy files against the library of their format and NumPy, in a throw-away environment.
 .PHONY: formats

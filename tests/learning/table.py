@@ -61,7 +61,7 @@ def needed(row, seeds):
 def figures(row, runs, seeds):
     """What the table says of a row's runs in one mode; seeds: how many there should be."""
     there = [r for r in runs if is_there(row, r)]
-    once = [r for r in runs if best(r) >= row["score"]]
+    once = [r for r in runs if best(r) >= row["score"]]  # whatever its figures
     steps = [next(s for s, score in r["evaluations"] if score >= row["score"]) for r in once]
     return {
         "seeds": seeds, "there": len(there), "once": len(once),

@@ -560,7 +560,7 @@ static void step_compat(struct rm_test_batch *batch, struct accounts *a, int32_t
         *visited = true;
     }
     const double speed = hypot(ninja->vx, ninja->vy);
-    if (a->frame % 5 == 0) {
+    if (a->frame % 5 == 0 && speed > 0) {
         const double to = s->active ? level->exit.x : level->opener.x;
         const int ahead = columns_to(ninja->x + 20 * ninja->vx / speed, to);
         const int here = columns_to(ninja->x, to);

@@ -48,6 +48,8 @@ PARALLEL = [("pettingzoo.butterfly.knights_archers_zombies_v10:parallel_env", {"
 AEC = [("pettingzoo.classic.tictactoe_v3:env", {}), ("pettingzoo.classic.connect_four_v3:env", {}),
        ("pettingzoo.classic.rps_v2:env", {}), ("pettingzoo.classic.texas_holdem_v4:env", {}),
        ("pettingzoo.classic.leduc_holdem_v4:env", {})]
+VECTOR = [("worlds_for_oracle:synced", {"name": name, "mode": mode})
+          for name in ("CartPole-v1", "Taxi", "Blackjack-v1") for mode in ("NEXT_STEP", "SAME_STEP", "DISABLED")]
 FUNCTIONS = '''
 import functools
 import gymnasium
@@ -73,6 +75,11 @@ def nested():
                 "cells": (np.abs(x[1:, None]) * 50).clip(0, 200).astype(np.uint8)}
 
     return gymnasium.wrappers.TransformObservation(gymnasium.make("CartPole-v1"), show, space)
+
+
+def synced(name, mode):
+    vector = gymnasium.vector
+    return vector.SyncVectorEnv([lambda: gymnasium.make(name)] * 4, autoreset_mode=vector.AutoresetMode[mode])
 
 
 def legacy(name):
@@ -316,13 +323,31 @@ def mask_of(obs, info):
 
 
 def play_single(rows, make_one, worlds, steps):
-    envs = [make_one() for _ in range(worlds)]
+    play_apart(rows, [make_one() for _ in range(worlds)], steps)
+
+
+def play_vector(rows, make_one, worlds, steps):
+    """Worlds do what the environments inside do by themselves."""
+    first = make_one()
+    groups = [first] + [make_one() for _ in range(worlds // first.num_envs - 1)]
+    play_apart(rows, [env for group in groups for env in group.envs], steps, first.metadata["autoreset_mode"].name)
+
+
+def play_apart(rows, envs, steps, mode="DISABLED"):
+    """mode: how episodes but the first begin. Only DISABLED has a seed for each; in SAME_STEP an episode has made a step with
+    the first legal action before anybody sees it."""
+    worlds = len(envs)
     over, episode, actions = [True] * worlds, [0] * worlds, [None] * worlds
     for t in range(steps):
         for w, env in enumerate(envs):
             row = rows.next(0)
             if over[w]:
-                obs, info = env.reset(seed=int(rows.seeds[w][episode[w]]))
+                begun = t > 0 and mode != "DISABLED"
+                obs, info = env.reset(seed=None if begun else int(rows.seeds[w][episode[w]]))
+                if begun and mode == "SAME_STEP":
+                    obs, _, terminated, truncated, info = env.step(int(np.argmax(info.get("action_mask", [1]))))
+                    if terminated or truncated:
+                        obs, info = env.reset()
                 episode[w] += 1
                 reward, flags, over[w] = 0, FIRST, False
             else:
@@ -406,7 +431,7 @@ def main():
     parser.add_argument("wanted", nargs="*")
     args = parser.parse_args()
     dump, wanted, here = os.path.abspath(args.dump), args.wanted, os.getcwd()
-    tests = [(play, world, options) for play, cases in ((play_single, SINGLE), (play_parallel, PARALLEL), (play_aec, AEC))
+    tests = [(play, world, options) for play, cases in ((play_single, SINGLE), (play_vector, VECTOR), (play_parallel, PARALLEL), (play_aec, AEC))
              for world, options in cases]
     tests = [test for test in tests if not wanted or any(word in test[1] + str(test[2]) for word in wanted)]
     print(f"1..{len(tests)}")

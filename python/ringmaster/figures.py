@@ -35,7 +35,7 @@ class Figures:
         if known is None and listed is not None:
             self.names = [name for name in map(name_of, listed) if name]
         self.names = self.names[:FIGURES_MAX]
-        self.sought = known is None and listed is None
+        self.sought = self.tells_late = known is None and listed is None
         self.until = time.monotonic() + PATIENCE_S
         self.late = set()
 

@@ -6,10 +6,18 @@ import os
 import pkgutil
 import sys
 
-from .spaces import LEGACY, Fault
+from .spaces import LEGACY, Fault, warn
 
 
 RENDER_MODES = {"text": ("ansi", "rgb_array"), "picture": ("rgb_array",)}
+
+
+def close(env):
+    """Makes room for another one: some engines allow only one instance in a process."""
+    try:
+        getattr(env, "close", int)()
+    except Exception as why:  # the next one may be made all the same
+        warn(f"an environment that is not used was not closed: {type(why).__name__}: {why}")
 
 
 def first(spec, options, show=None):
@@ -26,6 +34,7 @@ def first(spec, options, show=None):
         can = (getattr(env, "metadata", None) or {}).get("render_modes", [mode])
         if getattr(env, "render_mode", None) == mode and mode in can:
             return make, env
+        close(env)
     make = load(spec, options)
 
     def made():

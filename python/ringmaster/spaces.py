@@ -100,10 +100,10 @@ class Leaf:
                 array = array.reshape(self.shape)
             else:
                 raise Fault(f"{self} has {shape_text(array.shape)}; its space says {shape_text(self.shape)}")
-        if array.dtype != self.dtype and not self.warned:
-            if not np.can_cast(array.dtype, self.dtype, "same_kind") and array.dtype.kind == "f":
+        if array.dtype != self.dtype:
+            if array.dtype.kind == "f" and self.dtype.kind != "f":
                 raise Fault(f"{self} has dtype {array.dtype}, where its space says {self.dtype}: whole numbers")
-            if self.kind == "Box":
+            if self.kind == "Box" and not self.warned:
                 warn(f"{self} has dtype {array.dtype}; its space says {self.dtype}: cast")
             self.warned = True
         if self.codes is not None:
@@ -111,6 +111,14 @@ class Leaf:
             if np.any(array < 0) or np.any(array >= self.codes):
                 raise Fault(f"{self} is {value}, outside of its space, {self.space}")
         return array
+
+    def put(self, row, value):
+        """Writes `value` into a row."""
+        array = self.array(value).reshape(row.shape)
+        row[...] = array
+        if self.codes is None and array.dtype != row.dtype and row.dtype.kind in "iu" and np.any(row != array):
+            at = tuple(np.argwhere(row != array)[0])
+            raise Fault(f"{self} has numbers that {row.dtype} does not hold: {array[at]} at {tuple(map(int, at))}")
 
     def judge(self, value):
         """Refuses what is not within the space's bounds."""
@@ -243,10 +251,10 @@ class Observation:
         """Writes an observation into a row of the column, whatever it takes."""
         if self.compact:
             leaf, part = next(self.values(value))
-            row[...] = leaf.array(part).reshape(row.shape)
+            leaf.put(row, part)
             return
         for each, (leaf, part) in zip(self.named, self.values(value)):
-            row[each.name][...] = leaf.array(part).reshape(each.shape)
+            leaf.put(row[each.name], part)
 
     def plain(self, column):
         """(dtype, number of values) of an observation that is written into a row of `column` as it stands; (None, 0): none

@@ -40,11 +40,11 @@ class Worker:
             self.channel.reply(1, f"{from_where}: pip install numpy for it, or give world.interpreter the path of an "
                                   "interpreter that has it")
             raise SystemExit(0) from None
-        from . import making, worlds
+        from . import draws, making, worlds
         order = json.loads(self.channel.text())
         self.words[channels.W_WORLD] = 0
         self.lengthen_by = order["lengthen_by"]
-        worlds.Draws.seed(order["seed"])
+        draws.Draws.seed(order["seed"])
         made, env = making.first(order["python"], order["options"], order.get("show"))
         self.batch = worlds.ADAPTERS[making.kind_of(env)](order, env, made, self.words)
         return json.dumps({**self.batch.description, "versions": making.versions(order["python"])})

@@ -3,6 +3,7 @@
 An episode's last observation is a row of its own, after which the world begins anew with the next row: each kind of
 environment has an adapter that gives rows of that form.
 """
+import functools
 import math
 import random
 from math import isfinite
@@ -11,6 +12,7 @@ import numpy as np
 
 from . import showing
 from .channel import W_WORLD
+from .draws import Draws
 from .figures import Figures
 from .spaces import Action, Fault, Observation, shape_text, warn
 
@@ -25,15 +27,16 @@ OLD_AGENTS = "the API of PettingZoo before 1.22, which had dones: return termina
 class Agent:
     """One agent's columns over the worlds of a batch."""
 
-    def __init__(self, name, phase, observation_space, action_space, has_mask=False):
+    def __init__(self, name, phase, observation_space, action_space):
         self.name, self.phase = name, phase
         self.observation, self.action = Observation(observation_space), Action(action_space)
-        self.has_mask = has_mask or self.observation.masked
+        self.has_mask = self.observation.masked or None  # None: its first observation is not known
+        self.whose = ""  # " of NAME" where there are several agents
         if not self.action.words:
             raise Fault(f"the action space of {name} has no choice")
 
     def describe(self):
-        return {"name": self.name, "phase": self.phase, "has_mask": int(self.has_mask),
+        return {"name": self.name, "phase": self.phase, "has_mask": int(bool(self.has_mask)),
                 **self.observation.describe(), **self.action.describe()}
 
     def attach(self, buffer, at, worlds, figures):
@@ -47,7 +50,7 @@ class Agent:
         self.reward = view(at["reward"], np.float32, worlds)
         self.flags = view(at["flags"], np.uint8, worlds)
         self.ends = view(at["figures"], np.float64, worlds, len(figures.names))
-        self.figures = figures if figures.names else None
+        self.figures = figures if figures.names or figures.tells_late else None
         self.actions = view(at["actions"], np.int32, worlds) if self.action.single else \
             view(at["actions"], np.int32, worlds, words)
         self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
@@ -81,6 +84,18 @@ class Agent:
             return obs["action_mask"]
         return info.get("action_mask") if info else None
 
+    def meet(self, obs, info):
+        """Finds out from its first observation whether there are masks."""
+        if self.has_mask is None:
+            self.has_mask = self.mask_of(obs, info) is not None
+        self.check_no_mask(info)
+
+    def check_no_mask(self, info):
+        """Refuses a mask that was not expected."""
+        if not self.has_mask and info and "action_mask" in info:
+            raise Fault(f"there is an action mask with this observation{self.whose}, but there was none with the first: "
+                        "all come with one, or have it as an entry of the observation")
+
     def legal(self, obs, info):
         """(actions) of 0 and 1 by the mask that came with an observation; None: there was none."""
         mask = self.mask_of(obs, info) if self.has_mask else None
@@ -110,6 +125,8 @@ class Agent:
         self.put(w, obs)
         if self.mask is not None:
             self.put_mask(w, obs, info, flags & LAST)
+        elif not flags & LAST:
+            self.check_no_mask(info)
         self.reward[w] = reward
         self.flags[w] = flags
         if flags & LAST and self.figures:
@@ -158,36 +175,6 @@ def check_flag(flag, name):
         raise Fault(f"{name} is {flag!r}, not True or False")
 
 
-class Draws:
-    """The states of the generators that `random` and `np.random` share over a process: each world has its own, so that
-    what it draws does not depend on who else is in the process."""
-
-    def __init__(self):
-        self.states = {}
-
-    @staticmethod
-    def now():
-        return random.getstate(), np.random.get_state()
-
-    @staticmethod
-    def same(a, b):
-        return a[0] == b[0] and a[1][2] == b[1][2] and np.array_equal(a[1][1], b[1][1])
-
-    @staticmethod
-    def seed(seed):
-        random.seed(seed)
-        np.random.seed(seed)
-
-    def call(self, world, function, *arguments, **named):
-        state = self.states.get(world)
-        if state:
-            random.setstate(state[0])
-            np.random.set_state(state[1])
-        result = function(*arguments, **named)
-        self.states[world] = self.now()
-        return result
-
-
 class Batch:
     """Worlds of one worker. `words` are the head's; where(w) says which world runs, for whoever looks when it does not
     return."""
@@ -198,7 +185,6 @@ class Batch:
     def __init__(self, order, make, words):
         self.order, self.make, self.words = order, make, words
         self.worlds, self.seed0 = order["worlds"], order["seed"]
-        self.draws = None
         self.agents = []
         self.picture = None
 
@@ -214,32 +200,35 @@ class Batch:
                 "agents": [agent.describe() for agent in self.agents]}
 
     def try_out(self, steps):
-        """Plays a little, judging everything: a function of (random numbers) that makes a step. Finds out whether the
-        world draws from the generators of the process."""
+        """Plays a little, judging everything: a function of (random numbers) that makes a step."""
         Draws.seed(self.seed0)
-        before = Draws.now()
         self.figures = Figures(self.order.get("figures"), self.env)
         steps(random.Random(self.seed0))
         self.figures.stop_seeking()
         self.size_shown = showing.size_of(self.env) if self.order.get("show") == "picture" else (0, 0)
-        if not Draws.same(before, Draws.now()):
-            self.draws = Draws()
 
     def attach(self, buffer, layout):
         for agent, at in zip(self.agents, layout["agents"]):
             agent.attach(buffer, at, self.worlds, self.figures)
         self.seeds = np.frombuffer(buffer, np.uint32, self.worlds, layout["seeds"])
+        self.draws = Draws(int(self.order["run_seed"]))
         if any(self.size_shown):
             self.picture = np.frombuffer(buffer, np.uint8, self.size_shown[0] * self.size_shown[1] * 3,
                                          layout["picture"]).reshape(*self.size_shown, 3)
 
     def made_for(self, w):
-        """The environment of world w, or of those from w on. What it draws when it is made does not depend on who else is in
-        the process."""
-        if w == 0:
-            return self.env
-        Draws.seed(int(self.seeds[w]))
-        return self.make()
+        """The environment of world w, or of those from w on. What it draws when it is made, and what its action spaces draw,
+        does not depend on who else is in the process."""
+        seed = int(self.seeds[w])
+        Draws.seed(seed)
+        env = self.env if w == 0 else self.make()
+        for i, space in enumerate(self.action_spaces(env)):
+            if hasattr(space, "seed"):
+                space.seed(seed + i)
+        return env
+
+    def action_spaces(self, env):
+        return [env.action_space]
 
     def trial(self, steps):
         """Counts steps of a trial: so many, and on to an episode's end while figures are sought."""
@@ -263,16 +252,12 @@ class Batch:
 
     def call(self, world, function, *arguments, **named):
         """A call of a world's, with generators of its own if it uses those of the process."""
-        if self.draws is None:
-            return function(*arguments, **named)
         return self.draws.call(world, function, *arguments, **named)
 
     def seed_world(self, w):
         """The seed of a world's next episode, which the process's generators have too where the world uses them."""
         seed = int(self.seeds[w])
-        if self.draws is not None:
-            Draws.seed(seed)
-            self.draws.states[w] = Draws.now()
+        self.draws.begin(w, seed)
         return seed
 
     def check_finite(self, phase, first, end):
@@ -330,8 +315,8 @@ class Single(Batch):
     def _try(self, rng):
         env, agent = self.env, self.agents[0]
         obs, info = unpack_reset(env.reset(seed=self.seed0))
-        agent.has_mask = agent.mask_of(obs, info) is not None
         for played in self.trial(TRIAL_STEPS):
+            agent.meet(obs, info)
             if played < TRIAL_STEPS:
                 agent.observation.judge(obs)
             action = agent.action.make(random_action(agent, obs, info, rng))
@@ -354,13 +339,12 @@ class Single(Batch):
         for w in range(self.worlds):
             self.where(w)
             self.envs.append(self.made_for(w))
-            space = self.envs[w].action_space
-            if hasattr(space, "seed"):
-                space.seed(int(self.seeds[w]))
         #: What a world is called for its next row: step(), or begins() after its last one.
-        self.steps = [env.step for env in self.envs] if self.draws is None else \
-            [lambda action, w=w, step=env.step: self.draws.call(w, step, action) for w, env in enumerate(self.envs)]
-        self.calls = list(self.steps)
+        self.calls = [None] * self.worlds
+
+    def stepper(self, w):
+        step = self.envs[w].step
+        return functools.partial(self.draws.call, w, step) if w in self.draws.states else step
 
     def begin(self, w):
         seed = self.seed_world(w)
@@ -369,33 +353,39 @@ class Single(Batch):
     def begins(self, w):
         """A call in place of step(): the next episode begins."""
         def begin(_):
-            self.calls[w] = self.steps[w]
             obs, info = self.begin(w)
+            self.calls[w] = self.stepper(w)
             self.agents[0].flags[w] = FIRST
             return obs, 0.0, False, False, info
         return begin
 
     def reset(self):
-        self.calls = list(self.steps)
+        self.draws.forget()
         for w in range(self.worlds):
             self.where(w)
             obs, info = self.begin(w)
+            self.calls[w] = self.stepper(w)
             self.agents[0].row(w, obs, info, 0.0, FIRST)
         self.check_finite(0, 0, self.worlds)
 
     def step(self, phase, first, end):
-        agent, calls, words = self.agents[0], self.calls, self.words
+        agent, calls, words, at = self.agents[0], self.calls, self.words, W_WORLD
         put, views, array, dtype, shape = agent.put, agent.views, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
         put_mask = agent.put_mask if agent.mask is not None else None
         rewards, flags, figures = agent.rewards, agent.marks, agent.figures
+        draws, (index, other) = self.draws, self.draws.indices
+        unmoved, other_unmoved = draws.base_indices
         flags[first:end] = bytes(end - first)
         actions = agent.rows(first, end)
         if not agent.action.plain:
             make = (lambda one: agent.action.make([one])) if agent.action.single else agent.action.make
             actions = [make(row) for row in actions]
         for w, line, call, action in zip(range(first, end), agent.lines[first:end], calls[first:end], actions):
-            words[W_WORLD] = w
+            words[at] = w
             obs, reward, terminated, truncated, info = call(action)
+            if (index[0] != unmoved or other[0] != other_unmoved) and w not in draws.states:
+                draws.notice(w)
+                calls[w] = self.stepper(w)
             # The common case without a call: an array of the type and the shape that there should be.
             if views:
                 try:
@@ -418,6 +408,8 @@ class Single(Batch):
                     figures.put(agent.ends[w], info)
             if put_mask:
                 put_mask(w, obs, info, terminated or truncated)
+            elif info and "action_mask" in info and not (terminated or truncated):
+                agent.check_no_mask(info)
         self.check_finite(0, first, end)
 
 
@@ -456,6 +448,9 @@ class Vector(Batch):
         self.agents = [Agent("agent_0", 0, env.single_observation_space, env.single_action_space)]
         self.try_out(self._try)
         self.description = self.describe(env)
+
+    def action_spaces(self, env):
+        return [env.single_action_space, getattr(env, "action_space", None)]
 
     def part(self, value, i):
         """Observation i of those of all: of Dicts and Tuples every member's."""
@@ -501,13 +496,14 @@ class Vector(Batch):
         env, agent = self.env, self.agents[0]
         obs, infos = unpack_reset(env.reset(seed=[self.seed0 + i for i in range(self.size)]))
         self.check_seen(obs)
-        agent.has_mask = agent.observation.masked or "action_mask" in infos
+        agent.meet(obs, infos)
         for i in range(self.size):
             agent.observation.judge(self.part(obs, i))
         for played in self.trial(1):
             rows = [random_action(agent, self.part(obs, i), self.mask_info(infos, i), rng) for i in range(self.size)]
             obs, rewards, terminated, truncated, infos = unpack_step(env.step(self.actions_of(rows)))
             check_mapping(infos, "step()")
+            agent.check_no_mask(infos)
             self.check_sizes(obs, rewards, terminated, truncated)
             over = np.logical_or(terminated, truncated)
             for i in range(self.size):
@@ -532,9 +528,11 @@ class Vector(Batch):
 
     def reset(self):
         agent = self.agents[0]
+        self.draws.forget()
         for g, env in enumerate(self.envs):
             first = g * self.size
             self.where(first)
+            self.draws.begin(g, int(self.seeds[first]))
             count, worlds = self.used(first)
             obs, infos = unpack_reset(self.call(g, env.reset, seed=[int(self.seeds[w]) for w in worlds]))
             for i in range(count):
@@ -575,6 +573,7 @@ class Vector(Batch):
             rows = [self.legal_row(w) if over[i] else row for i, (w, row) in enumerate(zip(worlds, rows))]
         obs, rewards, terminated, truncated, infos = unpack_step(self.call(g, env.step, self.actions_of(rows)))
         self.check_sizes(obs, rewards, terminated, truncated)
+        agent.check_no_mask(infos)
         # Those that began anew were stepped on with the others: they begin once more, with the same seeds.
         begun = self.begin_some(g, env, worlds, over) if self.mode == "disabled" and over.any() else (obs, infos)
         finals = self.final_of(infos) if self.mode == "same" else None
@@ -656,6 +655,7 @@ def agents_of(env, keys, names, phases):
     agents = []
     for key, name, phase in zip(keys, names, phases):
         agents.append(Agent(name, phase, env.observation_space(key), env.action_space(key)))
+        agents[-1].whose = f" of {name}"
         for leaf in agents[-1].observation.leaves:
             leaf.whose = f" of {name}"
     return agents
@@ -672,14 +672,16 @@ class Parallel(Batch):
         self.try_out(self._try)
         self.description = self.describe(env)
 
+    def action_spaces(self, env):
+        return [env.action_space(key) for key in self.keys]
+
     def _try(self, rng):
         env = self.env
         obs, infos = self.begin_env(env, self.seed0)
-        for agent, key in zip(self.agents, self.keys):
-            agent.has_mask = agent.observation.masked or any(
-                agent.mask_of(obs[k], infos.get(k, {})) is not None for k in obs if k == key)
         for played in self.trial(TRIAL_STEPS):
             for agent, key in zip(self.agents, self.keys):
+                if key in obs and key in env.agents:
+                    agent.meet(obs[key], infos.get(key, {}))
                 if key in obs and played < TRIAL_STEPS:
                     agent.observation.judge(obs[key])
             if not env.agents and played >= TRIAL_STEPS:
@@ -736,6 +738,7 @@ class Parallel(Batch):
             raise Fault("no agent is in play after reset(): env.agents is empty")
 
     def reset(self):
+        self.draws.forget()
         for w in range(self.worlds):
             self.where(w)
             self.begin(w)
@@ -794,13 +797,14 @@ class Aec(Batch):
         self.try_out(self._try)
         self.description = self.describe(env)
 
+    def action_spaces(self, env):
+        return [env.action_space(key) for key in self.keys]
+
     def _try(self, rng):
         env = self.env
         env.reset(seed=self.seed0)
-        for agent, key in zip(self.agents, self.keys):
-            if key in env.agents:
-                seen = env.observe(key)
-                agent.has_mask = agent.mask_of(seen, env.infos.get(key, {})) is not None
+        for agent, key in zip(self.agents, self.keys):  # some may have no turn in a trial
+            agent.has_mask = agent.has_mask or "action_mask" in env.infos.get(key, {}) or None
         for _ in self.trial(TRIAL_STEPS * self.phases):
             if not env.agents:
                 break
@@ -814,6 +818,8 @@ class Aec(Batch):
             over = terminated or truncated
             if over:
                 self.figures.found(info)
+            else:
+                agent.meet(obs, info)
             env.step(None if over else agent.action.make(random_action(agent, obs, info, rng)))
 
     def attach(self, buffer, layout):
@@ -830,6 +836,7 @@ class Aec(Batch):
             raise Fault("no agent is in play after reset(): env.agents is empty")
 
     def reset(self):
+        self.draws.forget()
         for w in range(self.worlds):
             self.where(w)
             self.playing[w] = [False] * len(self.agents)
@@ -846,7 +853,7 @@ class Aec(Batch):
             if not (env.terminations[key] or env.truncations[key]):
                 return
             a = self.keys.index(key)
-            obs, reward, terminated, _, info = env.last()
+            obs, reward, terminated, _, info = self.call(w, env.last)
             self.lasts[w][a] = (copied(obs), info, reward, TERMINATED if terminated else TRUNCATED)
             self.call(w, env.step, None)
 
@@ -878,12 +885,12 @@ class Aec(Batch):
             agent.blank(w, TRUNCATED | VOID if playing[a] else DEAD)
             playing[a] = False
         elif env.agent_selection == key:
-            obs, reward, _, _, info = env.last()
+            obs, reward, _, _, info = self.call(w, env.last)
             agent.row(w, obs, info, reward if playing[a] else 0.0, 0 if playing[a] else FIRST)
             playing[a] = True
         elif playing[a]:
             # Not its turn: it looks on.
-            agent.put(w, env.observe(key))
+            agent.put(w, self.call(w, env.observe, key))
             if agent.mask is not None:
                 agent.mask[w] = 1
             agent.reward[w], agent.flags[w] = 0, 0

@@ -160,16 +160,18 @@ static uint64_t play_in_groups(const char *python, uint64_t seed, uint32_t world
 /* Whatever generator a world draws from, and wherever it is. */
 static void rows_depend_on_seed_and_world_alone(void **state)
 {
-    static const char *const worlds[] = {"games:corridor", "games:drawing", "games:built",
-                                         "games:masked",   "games:several", "games:meeting",
-                                         "games:nim",      "games:levers",  "games:both_levers"};
+    static const char *const worlds[] = {
+        "games:corridor", "games:drawing",          "games:drawing_late", "games:built",
+        "games:sampling", "games:samplings",        "games:masked",       "games:several",
+        "games:meeting",  "games:sampling_meeting", "games:nim",          "games:sampling_nim",
+        "games:levers",   "games:both_levers"};
     (void)state;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         const uint64_t one = play(worlds[i], 7, 5, 1);
         for (uint32_t workers = 1; workers <= 5; workers += 2)
             if (play(worlds[i], 7, 5, workers) != one)
                 fail_msg("%s: other rows with %u workers", worlds[i], workers);
-        if (i < 3 && play(worlds[i], 8, 5, 1) == one)
+        if (i < 4 && play(worlds[i], 8, 5, 1) == one)
             fail_msg("%s: the same rows with another seed", worlds[i]);
     }
 }
@@ -365,6 +367,18 @@ static void small_types_are_kept(void **state)
     rm_test_batch_close(&batch);
 }
 
+static void libraries_use_one_thread_unless_told_otherwise(void **state)
+{
+    (void)state;
+    setenv("OPENBLAS_NUM_THREADS", "3", 1);
+    unsetenv("OMP_NUM_THREADS");
+    unsetenv("MKL_NUM_THREADS");
+    open_world("games:threads_of_libraries", NULL, 1, 1);
+    ROW(0, 0, RM_ENV_FIRST, 0, 1, 3, 1);
+    rm_test_batch_close(&batch);
+    unsetenv("OPENBLAS_NUM_THREADS");
+}
+
 /* In a confined worker, which starts no processes. */
 static void glfw_is_imported_without_a_process(void **state)
 {
@@ -424,6 +438,24 @@ static void figures_are_numbers_of_the_last_info(void **state)
     rm_test_batch_close(&batch);
 }
 
+/* What workers do not find by playing is no figure, and one of them says so. */
+static void late_figures_are_reported(void **state)
+{
+    (void)state;
+    rm_test_said_begin();
+    open_world("games:counting_late", NULL, 2, 2);
+    assert_int_equal(batch.spec->figures, 0);
+    for (int t = 1; t <= 3100; t++)
+        step(0);
+    assert_int_equal(batch.out[0].flags[1], RM_ENV_TRUNCATED);
+    rm_test_batch_close(&batch);
+    const char *said = rm_test_said_end(), *sentence =
+                                               "came too late to be a figure: list it in the "
+                                               "environment's metadata[\"figures\"]";
+    assert_non_null(strstr(said, "<4>info has 'way made' at an episode's end"));
+    assert_non_null(strstr(said, sentence));
+}
+
 /* --- showing ---------------------------------------------------------------------------------- */
 
 static void worlds_show_themselves(void **state)
@@ -452,6 +484,11 @@ static void worlds_show_themselves(void **state)
         assert_string_equal(text, "@@@@\n@@@@\n@@@@\n@@@@\n");
         rm_test_batch_close(&batch);
     }
+
+    open_world("games:alone", NULL, 1, 1); /* one a process, and the first was not rendered */
+    ops->show_text(batch.env, 0, text, sizeof text);
+    assert_string_equal(text, "@@@@\n@@@@\n@@@@\n@@@@\n");
+    rm_test_batch_close(&batch);
 
     open_world("games:corridor", NULL, 1, 1); /* what it sees */
     ops->show_text(batch.env, 0, text, sizeof text);
@@ -519,6 +556,24 @@ static void vector_environments_are_several_worlds(void **state)
     vector_worlds("{\"mode\": \"SAME_STEP\"}", true);
     vector_worlds("{\"mode\": \"SAME_STEP\", \"final\": \"final_observation\"}", true);
     vector_worlds("{\"mode\": \"DISABLED\"}", false);
+}
+
+/* World 0 ends after 4 steps, world 1 after 9. */
+static void figures_come_from_final_infos(void **state)
+{
+    (void)state;
+    open_world("games:corridors", "{\"mode\": \"SAME_STEP\"}", 2, 1);
+    assert_int_equal(batch.spec->figures, 1);
+    assert_string_equal(batch.spec->figure[0].name, "steps");
+    for (int t = 1; t <= 9; t++) {
+        batch.actions[0][0] = 1;
+        batch.actions[0][1] = 0;
+        step(0);
+        if (t == 4)
+            assert_true(figure(0, 0) == 4);
+    }
+    assert_true(figure(1, 0) == 9);
+    rm_test_batch_close(&batch);
 }
 
 /* World 0 goes on; the step that starts its second episode takes what is legal at the start, where
@@ -628,11 +683,14 @@ int main(void)
         cmocka_unit_test(leaves_are_named_observations),
         cmocka_unit_test(real_actions_arrive),
         cmocka_unit_test(small_types_are_kept),
+        cmocka_unit_test(libraries_use_one_thread_unless_told_otherwise),
         cmocka_unit_test(glfw_is_imported_without_a_process),
         cmocka_unit_test(masks_come_from_the_info),
         cmocka_unit_test(figures_are_numbers_of_the_last_info),
+        cmocka_unit_test(late_figures_are_reported),
         cmocka_unit_test(worlds_show_themselves),
         cmocka_unit_test(vector_environments_are_several_worlds),
+        cmocka_unit_test(figures_come_from_final_infos),
         cmocka_unit_test(starts_of_vector_environments_are_legal),
         cmocka_unit_test(agents_come_and_go),
         cmocka_unit_test(turns_are_phases),

@@ -80,6 +80,10 @@ static void an_exception_is_reported_whole(void **state)
                   "Traceback (most recent call last):", "raise ValueError(");
     GOES_ON_AFTER("exits", "SystemExit: 3");
     GOES_ON_AFTER("wide", "the observation has shape (4,); its space says shape (3,)");
+    GOES_ON_AFTER("broken", "the observation has dtype float64", "uint8: whole numbers");
+    GOES_ON_AFTER("beyond", "the observation has numbers that uint8 does not hold: 300 at (1,)");
+    GOES_ON_AFTER("shut", "the action mask in info leaves no legal action");
+    GOES_ON_AFTER("masked", "an action mask with this observation, but there was none");
     GOES_ON_AFTER("vague", "the observation is nan at (1,): learners need finite numbers");
     GOES_ON_AFTER("worthless", "the reward is inf: learners need finite numbers");
 }
@@ -100,6 +104,26 @@ static void a_hang_is_ended_with_its_stacks(void **state)
                                          "in hangs", NULL};
     goes_on_after("hangs", 1, 4, stacks);
     goes_on_after("ignores", 1, 4, (const char *const[]){"took longer than allowed", NULL});
+}
+
+/* The first episode ends with step 2; the next one begins in another worker. */
+static void a_hang_in_reset_is_ended(void **state)
+{
+    static const uint8_t flags[] = {0, RM_ENV_TRUNCATED, RM_ENV_DEAD, RM_ENV_FIRST};
+    (void)state;
+    rm_test_said_begin();
+    rm_test_python_place(1, 4, RM_SANDBOX_AUTO);
+    rm_test_python_config(&config, "games:stuck", NULL);
+    rm_test_batch_open_configured(&batch, &config, 7, 0, 1);
+    rm_test_batch_reset(&batch);
+    for (int t = 0; t < 4; t++) {
+        step();
+        assert_int_equal(batch.out[0].flags[0], flags[t]);
+    }
+    rm_test_batch_close(&batch);
+    const char *said = rm_test_said_end();
+    assert_non_null(strstr(said, "took longer than allowed (actor.step_deadline_s 4)"));
+    assert_non_null(strstr(said, "in reset"));
 }
 
 /* What ordinary worlds do has no effect but in the log. */
@@ -398,6 +422,7 @@ int main(void)
         cmocka_unit_test(an_exception_is_reported_whole),
         cmocka_unit_test(a_death_is_reported_with_its_signal),
         cmocka_unit_test(a_hang_is_ended_with_its_stacks),
+        cmocka_unit_test(a_hang_in_reset_is_ended),
         cmocka_unit_test(odd_habits_harm_nobody),
         cmocka_unit_test(what_fails_always_is_given_up),
         cmocka_unit_test(a_confined_world_has_its_own_folder),

@@ -53,6 +53,20 @@ class Sequence:
     shape, dtype = None, None
 
 
+class Choosing(Discrete):
+    """Draws for whoever asks, as Gymnasium's spaces do."""
+
+    def __init__(self, n):
+        super().__init__(n)
+        self.rng = random.Random()
+
+    def seed(self, seed):
+        self.rng.seed(seed)
+
+    def sample(self):
+        return self.rng.randrange(self.n)
+
+
 class Corridor:
     """Action 1 goes on, 0 goes back. Shows (place, steps, episode's seed); the end pays 1, a step costs 0.5."""
     observation_space = Box(0, 2**31, (3,))
@@ -91,6 +105,20 @@ class Drawing(Corridor):
 drawing = Drawing
 
 
+class DrawingLate(Drawing):
+    """Draws in every second episode, from its tenth step on."""
+    metadata = {"figures": []}
+
+    def __init__(self):
+        super().__init__(100, 20)
+
+    def show(self):
+        return super().show() if self.time >= 10 and self.seed % 2 else Corridor.show(self)
+
+
+drawing_late = DrawingLate
+
+
 class Built(Corridor):
     """Draws when it is made, as environments with a generated level do."""
 
@@ -103,6 +131,21 @@ class Built(Corridor):
 
 
 built = Built
+
+
+class Sampling(Corridor):
+    """Shows what its action space draws."""
+
+    def __init__(self):
+        super().__init__()
+        self.action_space = Choosing(2)
+
+    def show(self):
+        self.seen[:] = [self.action_space.sample() for _ in range(3)]
+        return self.seen
+
+
+sampling = Sampling
 
 
 class Masked(Corridor):
@@ -201,6 +244,11 @@ class Counting(Corridor):
 counting = Counting
 
 
+def counting_late():
+    """Its first episode is longer than a worker's patience."""
+    return Counting(9999, 3100)
+
+
 class Listing(Counting):
     """Says which figures it has."""
     metadata = {"figures": ["rare", "lost"]}
@@ -228,6 +276,23 @@ class Drawn(Corridor):
 
 
 drawn = Drawn
+
+
+class Alone(Drawn):
+    """There is one of it in a process."""
+    there = False
+
+    def __init__(self, **options):
+        super().__init__(modes=("rgb_array",), strict=False, **options)
+        assert not Alone.there, "there is one already"
+        Alone.there = True
+
+    def close(self):
+        Alone.there = False
+
+
+def alone(render_mode=None):
+    return Alone(render_mode=render_mode)
 
 
 class Hoarding(Corridor):
@@ -266,9 +331,22 @@ class Faulty(Corridor):
     def __init__(self, act, at=3, seeds=1):
         super().__init__(length=100, most=100)
         self.act, self.at, self.seeds = act, at, seeds
+        if act in ("broken", "beyond"):
+            self.observation_space = Box(0, 200, (3,), np.uint8)
+
+    def show(self):
+        """Whole numbers come in a type that the space does not have."""
+        seen = super().show()
+        return seen if self.observation_space.dtype == np.float32 else (seen % 200).astype(int)
+
+    def reset(self, seed=None, options=None):
+        return super().reset(seed)[0], self.mask()
+
+    def mask(self):
+        return {"action_mask": np.ones(2, np.int8)} if self.act == "shut" else {}
 
     def step(self, action):
-        result = super().step(action)
+        result = super().step(action)[:4] + (self.mask(),)
         if self.time == self.at and self.seed % self.seeds == 0 and not self.trying():
             changed = getattr(self, self.act)(result)
             return result if changed is None else changed
@@ -321,6 +399,18 @@ class Faulty(Corridor):
     def wide(self, result):
         return (np.zeros(4, np.float32),) + result[1:]
 
+    def broken(self, result):
+        return (np.array([1, 2.7, 0]),) + result[1:]
+
+    def beyond(self, result):
+        return (np.array([1, 300, 0]),) + result[1:]
+
+    def shut(self, result):
+        return result[:4] + ({"action_mask": np.zeros(2, np.int8)},)
+
+    def masked(self, result):
+        return result[:4] + ({"action_mask": np.ones(2, np.int8)},)
+
     # What a world may do.
 
     def prints(self, _):
@@ -339,6 +429,31 @@ class Faulty(Corridor):
 
 
 faulty = Faulty
+
+
+class Stuck(Corridor):
+    """Does not return from its second reset()."""
+
+    def __init__(self):
+        super().__init__(100, 2)
+        self.resets = 0
+
+    def reset(self, seed=None, options=None):
+        self.resets += not Faulty.trying()
+        while self.resets == 2:
+            time.sleep(1)
+        return super().reset(seed)
+
+
+stuck = Stuck
+
+
+def threads_of_libraries():
+    """Shows how many threads BLAS and OpenMP may use."""
+    world = Corridor()
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    world.show = lambda: np.array([os.environ[name] for name in names], np.float32)
+    return world
 
 
 class Waiting(Corridor):
@@ -443,10 +558,10 @@ class Corridors:
     is illegal, by the "info" or the "observation"."""
     single_observation_space, single_action_space = Corridor.observation_space, Corridor.action_space
 
-    def __init__(self, mode, num_envs=2, final="final_obs", masked=None):
+    def __init__(self, mode, num_envs=2, final="final_obs", masked=None, kind=Corridor):
         self.num_envs, self.mode, self.final, self.masked = num_envs, mode, final, masked
         self.metadata = {} if mode == "NONE" else {"autoreset_mode": AutoresetMode[mode]}
-        self.envs = [Corridor() for _ in range(num_envs)]
+        self.envs = [kind() for _ in range(num_envs)]
         self.over = np.zeros(num_envs, bool)
         if masked == "observation":
             self.single_observation_space = Dict(observation=Corridor.observation_space, action_mask=Box(0, 1, (2,), np.int8))
@@ -470,7 +585,7 @@ class Corridors:
         return self.seen([env.show() for env in self.envs], {})
 
     def step(self, actions):
-        results, infos, finals = [], {}, np.full(self.num_envs, None, object)
+        results, infos, finals, times = [], {}, np.full(self.num_envs, None, object), np.zeros(self.num_envs, int)
         for i, env in enumerate(self.envs):
             if self.over[i] and self.mode == "NEXT_STEP":
                 results.append((env.reset(env.seed + 1)[0].copy(), 0.0, False, False))
@@ -479,7 +594,7 @@ class Corridors:
             assert not self.over[i], "stepped on after its end"
             assert actions[i] or env.place > 0 or not self.masked, "illegal"
             obs, reward, terminated, truncated, _ = env.step(actions[i])
-            obs, ended = obs.copy(), terminated or truncated
+            obs, ended, times[i] = obs.copy(), terminated or truncated, env.time
             if ended and self.mode == "SAME_STEP":
                 finals[i] = {"observation": obs, "action_mask": self.mask(env)} if self.masked == "observation" else obs
                 obs = env.reset(env.seed + 1)[0].copy()
@@ -487,13 +602,22 @@ class Corridors:
                 self.over[i] = True
             results.append((obs, reward, terminated, truncated))
         if any(final is not None for final in finals):
-            infos = {self.final: finals, "_" + self.final: np.array([final is not None for final in finals])}
+            ended = np.array([final is not None for final in finals])
+            infos = {self.final: finals, "_" + self.final: ended,
+                     "final_info": {"steps": np.where(ended, times, 0), "_steps": ended}, "_final_info": ended}
         obs, rewards, terminated, truncated = zip(*results)
         obs, infos = self.seen(obs, infos)
         return obs, np.array(rewards), np.array(terminated), np.array(truncated), infos
 
 
 corridors = Corridors
+
+
+def samplings():
+    """Their action space is that of the vector environment."""
+    env = Corridors("NEXT_STEP", 1, kind=Sampling)
+    env.single_action_space = env.envs[0].action_space
+    return env
 
 
 class Meeting:
@@ -528,6 +652,22 @@ class Meeting:
 
 
 meeting = Meeting
+
+
+class SamplingMeeting(Meeting):
+    """Shows what action spaces draw."""
+
+    def __init__(self):
+        self.spaces = {agent: Choosing(3) for agent in self.possible_agents}
+
+    def action_space(self, agent):
+        return self.spaces[agent]
+
+    def show(self):
+        return {agent: np.array([self.time, self.spaces[agent].sample()], np.float32) for agent in self.agents}
+
+
+sampling_meeting = SamplingMeeting
 
 
 class Nim:
@@ -576,3 +716,19 @@ class Nim:
 
 
 nim = Nim
+
+
+class SamplingNim(Nim):
+    """Shows what action spaces draw."""
+
+    def __init__(self):
+        self.spaces = {agent: Choosing(2) for agent in self.possible_agents}
+
+    def action_space(self, agent):
+        return self.spaces[agent]
+
+    def observe(self, agent):
+        return {**super().observe(agent), "observation": np.array([self.spaces[agent].sample()], np.int8)}
+
+
+sampling_nim = SamplingNim

@@ -208,6 +208,46 @@ def long_mask():
     return Returns(first_info={"action_mask": np.ones(3, np.int8)})
 
 
+LATE = {"action_mask": np.ones(2, np.int8)}
+
+
+def late_mask():
+    return Returns(info=LATE)
+
+
+def late_mask_of_one():
+    return Met(infos=lambda infos: {**infos, "b": {"action_mask": np.ones(3, np.int8)}})
+
+
+class LateMasks(Corridors):
+    def step(self, actions):
+        result = super().step(actions)
+        return result[:4] + ({**result[4], "action_mask": np.ones((2, 2), np.int8)},)
+
+
+def late_masks():
+    return LateMasks("NEXT_STEP")
+
+
+class LateMaskInTurn(Nim):
+    """x has none on its first turn, and one on its second."""
+
+    def observation_space(self, agent):
+        return super().observation_space(agent).spaces["observation"]
+
+    def observe(self, agent):
+        return super().observe(agent)["observation"]
+
+    def step(self, action):
+        if action:  # x would not have a second turn
+            action = 0
+        super().step(action)
+        self.infos["x"] = LATE
+
+
+late_mask_in_turn = LateMaskInTurn
+
+
 def undeclared():
     return Corridors("NONE")
 

@@ -70,8 +70,9 @@ static void print_overview(FILE *out)
             used += (size_t)snprintf(others + used, sizeof others - used, " %s", c->name);
     fprintf(out, "\n  ");
     wrap(out, others, 2, 2);
-    fprintf(out, "\nA command that takes [NAME] means the only running experiment if none is named.\n"
-                 "'ringctl COMMAND --help' explains a command; ringctl(1) has it all.\n");
+    fprintf(out,
+            "\nA command that takes [NAME] means the only running experiment if none is named.\n"
+            "'ringctl COMMAND --help' explains a command; ringctl(1) has it all.\n");
 }
 
 /* NULL: of ringctl itself */

@@ -45,7 +45,6 @@ class Draws:
         random.random()
         np.random.random()
         self.base = self.now()
-        self.marks = self.look()
         # For a look in every step: the indices alone, which draws of many times 624 words leave as they are. They are small
         # numbers, which Python need not make.
         self.indices = [place[half:half + 1] for place, half in zip(map(halves, self.places), (0, 1))] if self.known else \
@@ -79,6 +78,11 @@ class Draws:
         place, other = self.places
         return place[0], other[0]
 
+    def moved(self):
+        """Has anybody drawn from the base?"""
+        (index, other), (unmoved, other_unmoved) = self.indices, self.base_indices
+        return index[0] != unmoved or other[0] != other_unmoved
+
     def begin(self, world, seed):
         """An episode begins with the next call."""
         if world not in self.seeds:
@@ -96,7 +100,7 @@ class Draws:
         state = self.states.get(world)
         if state is None:
             result = function(*arguments, **named)
-            if self.look() != self.marks:
+            if self.moved():
                 self.notice(world)
             return result
         self.put(state)

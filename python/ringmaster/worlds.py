@@ -348,7 +348,7 @@ class Single(Batch):
 
     def begin(self, w):
         seed = self.seed_world(w)
-        return unpack_reset(self.call(w, self.envs[w].reset, seed=seed))
+        return unpack_reset(self.draws.call(w, self.envs[w].reset, seed=seed))
 
     def begins(self, w):
         """A call in place of step(): the next episode begins."""
@@ -404,7 +404,7 @@ class Single(Batch):
             if terminated or truncated:
                 calls[w] = self.begins(w)
                 flags[w] = TERMINATED if terminated else TRUNCATED
-                if figures:
+                if figures and (info or figures.names):
                     figures.put(agent.ends[w], info)
             if put_mask:
                 put_mask(w, obs, info, terminated or truncated)

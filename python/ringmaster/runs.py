@@ -233,6 +233,7 @@ def train(experiment: Union[str, os.PathLike, Dict[str, Any], None] = None, *, e
             name = name or "".join(c if c.isalnum() or c in "._-" else "_" for c in called).strip("._-") or "env"
         if options:
             settings = {**settings, "world": {**settings.get("world", {}), "options": options}}
+        assert experiment is not None  # one of them is
         if isinstance(experiment, dict):
             file = os.path.join(folder, "experiment.json")
             with open(file, "w", encoding="utf-8") as out:

@@ -104,7 +104,8 @@ static struct sides sides_of(const struct rm_load *load)
         free_cpu += own > 0 ? cpu_of(&load->learner[p]) * s.acting / own : 0;
     }
     if (runs_free(e)) {
-        s.learning_cpu = one ? free_cpu / load->learners : free_cpu;
+        const double cores = s.learning > 0 ? s.learning_cpu / s.learning : 0;
+        s.learning_cpu = one ? cores * s.acting : free_cpu;
         s.learning = 0;
     }
     return s;

@@ -97,6 +97,7 @@ class Draws:
         self.put(self.base)
 
     def call(self, world, function, *arguments, **named):
+        """A call of a world's, with generators of its own if it uses those of the process."""
         state = self.states.get(world)
         if state is None:
             result = function(*arguments, **named)

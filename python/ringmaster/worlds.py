@@ -212,6 +212,7 @@ class Batch:
             agent.attach(buffer, at, self.worlds, self.figures)
         self.seeds = np.frombuffer(buffer, np.uint32, self.worlds, layout["seeds"])
         self.draws = Draws(int(self.order["run_seed"]))
+        self.call = self.draws.call
         if any(self.size_shown):
             self.picture = np.frombuffer(buffer, np.uint8, self.size_shown[0] * self.size_shown[1] * 3,
                                          layout["picture"]).reshape(*self.size_shown, 3)
@@ -249,10 +250,6 @@ class Batch:
             self.picture[...] = showing.picture(env, part, self.picture.shape)
             return None
         return showing.text(env, part, [(agent.name, agent.obs[w]) for agent in self.agents])
-
-    def call(self, world, function, *arguments, **named):
-        """A call of a world's, with generators of its own if it uses those of the process."""
-        return self.draws.call(world, function, *arguments, **named)
 
     def seed_world(self, w):
         """The seed of a world's next episode, which the process's generators have too where the world uses them."""
@@ -344,11 +341,11 @@ class Single(Batch):
 
     def stepper(self, w):
         step = self.envs[w].step
-        return functools.partial(self.draws.call, w, step) if w in self.draws.states else step
+        return functools.partial(self.call, w, step) if w in self.draws.states else step
 
     def begin(self, w):
         seed = self.seed_world(w)
-        return unpack_reset(self.draws.call(w, self.envs[w].reset, seed=seed))
+        return unpack_reset(self.call(w, self.envs[w].reset, seed=seed))
 
     def begins(self, w):
         """A call in place of step(): the next episode begins."""

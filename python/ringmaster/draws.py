@@ -91,9 +91,9 @@ class Draws:
         if world == self.new or world in self.states:
             self.states[world] = self.seeded(seed)
 
-    def notice(self, world):
-        """A world without a state has drawn."""
-        self.states[world] = self.seeded(self.seeds[world])
+    def notice(self, world, seed):
+        """A world without a state has drawn, in an episode of a seed."""
+        self.states[world] = self.seeded(seed)
         self.put(self.base)
 
     def call(self, world, function, *arguments, **named):
@@ -102,7 +102,7 @@ class Draws:
         if state is None:
             result = function(*arguments, **named)
             if self.moved():
-                self.notice(world)
+                self.notice(world, self.seeds[world])
             return result
         self.put(state)
         before = self.look()

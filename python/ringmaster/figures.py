@@ -59,6 +59,8 @@ class Figures:
 
     def put(self, row, info):
         """Writes those of an episode that is over; NaN where it has none."""
+        if not info and not self.names:
+            return
         row[...] = math.nan
         for key, value in (info or {}).items():
             name = name_of(key)

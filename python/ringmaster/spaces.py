@@ -256,14 +256,11 @@ class Observation:
         for each, (leaf, part) in zip(self.named, self.values(value)):
             leaf.put(row[each.name], part)
 
-    def plain(self, column):
-        """(dtype, number of values) of an observation that is written into a row of `column` as it stands; (None, 0): none
-        is."""
+    def as_it_stands(self, column):
+        """Is an observation of its space written into a row of `column` without a change?"""
         leaf = self.leaves[0]
-        if not self.compact or self.paths[0] or leaf.codes is not None or leaf.dtype != self.dtype or \
-                column.shape[1:] != leaf.shape:
-            return None, 0
-        return np.dtype(leaf.dtype.name), math.prod(leaf.shape)
+        return self.compact and not self.paths[0] and leaf.codes is None and leaf.dtype == self.dtype and \
+            column.shape[1:] == leaf.shape
 
     def columns(self, column):
         """(name, numbers) of a column; the name of a single array is ""."""

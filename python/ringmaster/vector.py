@@ -170,6 +170,7 @@ class Worlds:
     def open(self, seed: int) -> None:
         """Makes the worlds, of another seed than before."""
         os.environ.setdefault("RINGMASTER_PYTHON", worker_package())  # for worlds in Python
+        os.environ.setdefault("RINGMASTER_STEPPER", find("lib", "ringmaster-stepper.so"))
         error = ctypes.create_string_buffer(1024)
         handle = self.lib.rm_vector_open(self.text, seed & (2**64 - 1), self.worlds, error, len(error))
         if not handle:

@@ -10,7 +10,7 @@ from math import isfinite
 
 import numpy as np
 
-from . import showing
+from . import showing, stepper
 from .channel import W_WORLD
 from .draws import Draws
 from .figures import Figures
@@ -54,13 +54,8 @@ class Agent:
         self.actions = view(at["actions"], np.int32, worlds) if self.action.single else \
             view(at["actions"], np.int32, worlds, words)
         self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
-        self.plain_dtype, _ = self.observation.plain(self.obs)
-        self.lines = list(self.obs)  # a row that is there is written in half the time
-        self.views = self.plain_dtype is not None and self.obs.ndim == 2
-        if self.views:
-            # These refuse arrays of another type or shape by themselves.
-            self.lines = [memoryview(line) for line in self.lines]
-        self.rewards, self.marks = memoryview(self.reward), memoryview(self.flags)  # numbers in a third of it
+        #: Nothing but an array and a reward makes a row.
+        self.as_it_stands = self.mask is None and self.observation.as_it_stands(self.obs)
         self.floats = [(name, column, column.reshape(-1) if column.flags.c_contiguous else None)
                        for name, column in (*self.observation.columns(self.obs), (None, self.reward))
                        if column.dtype.kind == "f"]
@@ -127,7 +122,11 @@ class Agent:
             self.put_mask(w, obs, info, flags & LAST)
         elif not flags & LAST:
             self.check_no_mask(info)
-        self.reward[w] = reward
+        try:
+            self.reward[w] = reward
+        except (TypeError, ValueError):
+            check_reward(reward)
+            self.reward[w] = float(reward)
         self.flags[w] = flags
         if flags & LAST and self.figures:
             self.figures.put(self.ends[w], info)
@@ -336,78 +335,84 @@ class Single(Batch):
         for w in range(self.worlds):
             self.where(w)
             self.envs.append(self.made_for(w))
-        #: What a world is called for its next row: step(), or begins() after its last one.
-        self.calls = [None] * self.worlds
+        self.steps, self.resets = [env.step for env in self.envs], [env.reset for env in self.envs]
+        self.over = np.zeros(self.worlds, np.uint8)  # 1: an episode begins with the next row
+        self.begun = np.zeros(self.worlds, np.uint32)  # the seed of the latest episode
+        self.to_check = False  # are there rows that were written here, whose numbers may be none?
+        step = self.draws.known and stepper.load()
+        self.step_all = stepper.Stepper(step, self, self.agents[0]) if step else self.step_each
 
-    def stepper(self, w):
-        step = self.envs[w].step
-        return functools.partial(self.call, w, step) if w in self.draws.states else step
+    def begin(self, w, seed):
+        """reset() of a world that may have generators of its own."""
+        self.draws.begin(w, seed)
+        return self.call(w, self.envs[w].reset, seed=seed)
 
-    def begin(self, w):
-        seed = self.seed_world(w)
-        return unpack_reset(self.call(w, self.envs[w].reset, seed=seed))
+    def own(self, w):
+        """A world that draws is called by way of its own generators."""
+        self.steps[w], self.resets[w] = functools.partial(self.call, w, self.envs[w].step), functools.partial(self.begin, w)
 
-    def begins(self, w):
-        """A call in place of step(): the next episode begins."""
-        def begin(_):
-            obs, info = self.begin(w)
-            self.calls[w] = self.stepper(w)
-            self.agents[0].flags[w] = FIRST
-            return obs, 0.0, False, False, info
-        return begin
+    def drew(self, w):
+        """A world has drawn from the generators that all share."""
+        if w not in self.draws.states:
+            self.draws.notice(w, int(self.begun[w]))
+            self.own(w)
 
     def reset(self):
         self.draws.forget()
         for w in range(self.worlds):
             self.where(w)
-            obs, info = self.begin(w)
-            self.calls[w] = self.stepper(w)
-            self.agents[0].row(w, obs, info, 0.0, FIRST)
+            self.steps[w], self.resets[w] = self.envs[w].step, self.envs[w].reset
+            self.over[w], self.begun[w] = 1, self.seeds[w]
+            self.write(w, self.begin(w, int(self.seeds[w])))
+            if w in self.draws.states:
+                self.own(w)
         self.check_finite(0, 0, self.worlds)
 
     def step(self, phase, first, end):
-        agent, calls, words, at = self.agents[0], self.calls, self.words, W_WORLD
-        put, views, array, dtype, shape = agent.put, agent.views, np.ndarray, agent.plain_dtype, agent.obs.shape[1:]
-        put_mask = agent.put_mask if agent.mask is not None else None
-        rewards, flags, figures = agent.rewards, agent.marks, agent.figures
-        draws, (index, other) = self.draws, self.draws.indices
-        unmoved, other_unmoved = draws.base_indices
-        flags[first:end] = bytes(end - first)
-        actions = agent.rows(first, end)
-        if not agent.action.plain:
-            make = (lambda one: agent.action.make([one])) if agent.action.single else agent.action.make
-            actions = [make(row) for row in actions]
-        for w, line, call, action in zip(range(first, end), agent.lines[first:end], calls[first:end], actions):
-            words[at] = w
-            obs, reward, terminated, truncated, info = call(action)
-            if (index[0] != unmoved or other[0] != other_unmoved) and w not in draws.states:
-                draws.notice(w)
-                calls[w] = self.stepper(w)
-            # The common case without a call: an array of the type and the shape that there should be.
-            if views:
-                try:
-                    line[:] = obs
-                except (TypeError, ValueError, BufferError):
-                    put(w, obs)
-            elif obs.__class__ is array and obs.dtype is dtype and obs.shape == shape:
-                line[...] = obs
+        self.step_all(first, end)
+        if self.to_check:
+            self.to_check = False
+            self.check_finite(0, first, end)
+
+    def actions(self, first, end):
+        """What the environments are given."""
+        agent = self.agents[0]
+        rows = agent.rows(first, end)
+        if agent.action.plain:
+            return rows
+        return [agent.action.make([row] if agent.action.single else row) for row in rows]
+
+    def step_each(self, first, end):
+        """In Python what stepper.c does."""
+        for w, action in enumerate(self.actions(first, end), first):
+            self.where(w)
+            if self.over[w]:
+                self.begun[w] = self.seeds[w]
+                result = self.resets[w](seed=int(self.seeds[w]))
             else:
-                put(w, obs)
-            try:
-                rewards[w] = reward
-            except (TypeError, ValueError):
-                check_reward(reward)
-                rewards[w] = float(reward)
-            if terminated or truncated:
-                calls[w] = self.begins(w)
-                flags[w] = TERMINATED if terminated else TRUNCATED
-                if figures and (info or figures.names):
-                    figures.put(agent.ends[w], info)
-            if put_mask:
-                put_mask(w, obs, info, terminated or truncated)
-            elif info and "action_mask" in info and not (terminated or truncated):
-                agent.check_no_mask(info)
-        self.check_finite(0, first, end)
+                result = self.steps[w](action)
+            if self.draws.moved():
+                self.drew(w)
+            self.write(w, result)
+
+    def write(self, w, result):
+        """The row of what reset() or step() returned, whatever that is."""
+        agent = self.agents[0]
+        self.to_check = True
+        if self.over[w]:
+            obs, info = unpack_reset(result)
+            agent.row(w, obs, info, 0.0, FIRST)
+            self.over[w] = 0
+            return
+        obs, reward, terminated, truncated, info = unpack_step(result)
+        agent.row(w, obs, info, reward, TERMINATED if terminated else TRUNCATED if truncated else 0)
+        self.over[w] = bool(terminated or truncated)
+
+    def ends(self, w, result):
+        """An episode ends with a row that stepper.c has written."""
+        agent = self.agents[0]
+        if agent.figures:
+            agent.figures.put(agent.ends[w], result[-1])
 
 
 # --- Gymnasium's VectorEnv -----------------------------------------------------------------------

@@ -1,8 +1,9 @@
 /* Steps the world of an experiment's file with actions drawn beforehand, as actors step it, and
- * prints the steps of all its worlds a second: what scripts/bench/measure-python compares with
- * other loops.
+ * prints the seconds that a step of one world took, as often as standard input asks for a
+ * number of steps: what scripts/bench/measure-python compares with other loops. A row that begins
+ * an episode is no step: reset() is a part of the time, as it is in those loops.
  *
- * usage: bench_python FILE WORLDS STEPS */
+ * usage: bench_python FILE WORLDS */
 #include "actor/worlds/bridges/python.h"
 #include "actor/worlds/worlds.h"
 #include "config/config.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM = 50, WORLDS_MAX = 1024, ACTION_SETS = 16, OBS_MAX = 64 };
+enum { WORLDS_MAX = 1024, ACTION_SETS = 16, OBS_MAX = 64 };
 
 static struct rm_experiment experiment;
 static uint8_t obs[WORLDS_MAX * OBS_MAX], flags[WORLDS_MAX];
@@ -42,10 +43,10 @@ int main(int argc, char **argv)
     struct rm_world world;
     struct rm_env *env;
 
-    if (argc != 4 ||
+    if (argc != 3 ||
         !strstr(argv[1], ".json")) /* as one of all benchmarks: measured by measure-python */
         return 77;
-    const uint32_t worlds = (uint32_t)atoi(argv[2]), steps = (uint32_t)atoi(argv[3]) / worlds;
+    const uint32_t worlds = (uint32_t)atoi(argv[2]);
     if (rm_config_load(&experiment, argv[1], NULL, 0, &error) < 0)
         return fprintf(stderr, "%s\n", error.text), 1;
     rm_python_place(&experiment, NULL);
@@ -61,18 +62,21 @@ int main(int argc, char **argv)
         return fprintf(stderr, "only worlds of few numbers without masks\n"), 1;
     const struct rm_env_buffers out = {
         .obs = obs, .obs_stride = (ptrdiff_t)bytes, .reward = reward, .flags = flags};
-    uint64_t start = 0;
     int rc = world.ops->reset(env, &out);
-    for (uint32_t t = 0; rc == 0 && t < WARM + steps; t++) {
-        const int32_t *const chosen[] = {actions[t % ACTION_SETS]};
-        if (t == WARM)
-            start = rm_now_ns();
-        rc = step(&world, env, chosen, &out);
+    uint32_t asked, turn = 0;
+    while (rc == 0 && scanf("%u", &asked) == 1) {
+        const uint64_t start = rm_now_ns();
+        uint64_t steps = 0;
+        while (rc == 0 && steps < asked) {
+            const int32_t *const chosen[] = {actions[turn++ % ACTION_SETS]};
+            rc = step(&world, env, chosen, &out);
+            for (uint32_t w = 0; w < worlds; w++)
+                steps += !(flags[w] & RM_ENV_FIRST);
+        }
+        printf("%.6g\n", (double)(rm_now_ns() - start) * 1e-9 / (double)steps);
+        fflush(stdout);
     }
-    const double seconds = (double)(rm_now_ns() - start) * 1e-9;
-    if (rc == 0)
-        printf("%.1f\n", (double)steps * worlds / seconds);
-    else
+    if (rc != 0)
         fprintf(stderr, "%s\n", world.ops->last_error(env));
     world.ops->close(env);
     rm_world_close(&world);

@@ -37,7 +37,7 @@ install: binaries $(GENERATED_PAGES) $(COMPLETION)
 	    $(SYSTEMDDIR)/sysusers.d $(SYSTEMDDIR)/tmpfiles.d)
 	$(INSTALL) -m 755 $(filter %/ringctl %/ringmasterd,$(BINARIES)) $(WEB_PROGRAM) $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 755 $(filter-out %/ringctl %/ringmasterd,$(BINARIES)) $(DESTDIR)$(LIBEXECDIR)
-	for plugin in $(CUDA_PLUGIN) $(PROLOG_PLUGIN); do \
+	for plugin in $(CUDA_PLUGIN) $(PROLOG_PLUGIN) $(STEPPER); do \
 	    if [ -f $$plugin ]; then $(INSTALL) -m 755 $$plugin $(DESTDIR)$(LIBEXECDIR) || exit 1; fi; done
 	for unit in ringmaster@.service $(WEB_UNIT); do sed 's#@BINDIR@#$(BINDIR)#' systemd/$$unit \
 	    > $(DESTDIR)$(SYSTEMDDIR)/systemd/system/$$unit || exit 1; done
@@ -64,7 +64,7 @@ install: binaries $(GENERATED_PAGES) $(COMPLETION)
 OWN_FOLDERS := $(PYTHONDIR) $(DATADIR)/ringmaster/python $(DATADIR)/ringmaster $(DOCDIR)/examples/prolog $(DOCDIR)/examples $(DOCDIR) $(LIBEXECDIR) $(PREFIX)/include/ringmaster
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(addprefix $(BINDIR)/,ringctl ringmasterd ringmaster-web) \
-	    $(addprefix $(LIBEXECDIR)/,ringmaster-actor ringmaster-learner ringmaster-solo $(notdir $(CUDA_PLUGIN) $(PROLOG_PLUGIN))) \
+	    $(addprefix $(LIBEXECDIR)/,ringmaster-actor ringmaster-learner ringmaster-solo $(notdir $(CUDA_PLUGIN) $(PROLOG_PLUGIN) $(STEPPER))) \
 	    $(addprefix $(SYSTEMDDIR)/,systemd/system/ringmaster@.service systemd/system/ringmaster-web.service sysusers.d/ringmaster.conf \
 	        tmpfiles.d/ringmaster.conf) \
 	    $(addprefix $(DOCDIR)/,$(notdir $(wildcard docs/*.md))) \

@@ -34,10 +34,14 @@ $(WHEEL)/obj/stdin.o:
 $(WHEEL)/lib/ringmaster-worlds.so: $(WHEEL)/obj/stdin.o $(LINK_ALL)
 	$(call wheel_link,-shared $(WORLDS_CALLS) $(WHEEL_HIDDEN),$<)
 
+$(WHEEL)/lib/ringmaster-stepper.so: $(STEPPER)
+	@mkdir -p $(@D)
+	@cp $< $@
+
 # tests/protocol/check-wheel makes a wheel of them.
 tests: wheel-programs
 .PHONY: wheel wheel-programs
-wheel-programs: $(WHEEL_PROGRAMS) $(WHEEL)/lib/ringmaster-worlds.so
+wheel-programs: $(WHEEL_PROGRAMS) $(addprefix $(WHEEL)/lib/ringmaster-,worlds.so $(if $(STEPPER),stepper.so))
 wheel: deps
 	$(REMAKE) -s wheel-programs
 	@python3 scripts/wheel --version $(VERSION) --build $(WHEEL) --out $(BUILD)

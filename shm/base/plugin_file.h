@@ -1,5 +1,5 @@
 /* plugin_file: finds the shared objects that programs open only when needed: the plugins for GPUs
- * and for Prolog. Any thread. */
+ * and for Prolog, and the loop of Python workers. Any thread. */
 #ifndef RM_SHM_BASE_PLUGIN_FILE_H
 #define RM_SHM_BASE_PLUGIN_FILE_H
 

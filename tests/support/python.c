@@ -22,6 +22,7 @@ bool rm_test_python(void)
     setenv("PYTHONPATH", path, 1);
     snprintf(path, sizeof path, "%s/python", here);
     setenv("RINGMASTER_PYTHON", path, 1);
+    setenv("RINGMASTER_STEPPER", rm_test_build_path("lib/ringmaster-stepper.so"), 1);
     unsetenv("VIRTUAL_ENV");
     return system(INTERPRETER " -c 'import numpy' 2>/dev/null") == 0;
 }

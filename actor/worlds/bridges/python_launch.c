@@ -1,6 +1,7 @@
 #include "actor/worlds/bridges/python_launch.h"
 
 #include "shm/base/file.h"
+#include "shm/base/plugin_file.h"
 #include "shm/base/severity.h"
 
 #include <dirent.h>
@@ -185,7 +186,7 @@ static bool names(const char *entry, const char *name)
 }
 
 static int make_environment(struct rm_python_launching *l, const struct rm_python_manner *manner,
-                            const char *package, struct rm_error *error)
+                            const char *package, const char *stepper, struct rm_error *error)
 {
     const char *before = getenv("PYTHONPATH"), *modules = manner->modules;
     const bool confined = manner->confined;
@@ -194,6 +195,7 @@ static int make_environment(struct rm_python_launching *l, const struct rm_pytho
              before && before[0] ? ":" : "", before ? before : "");
     const struct variable all[] = {
         {"PYTHONPATH", path, false},
+        {"RINGMASTER_STEPPER", stepper[0] ? stepper : NULL, false},
         {"TMPDIR", l->folder, false},
         {"PYTHONHASHSEED", "0", true}, /* the order of sets is that of every other worker */
         {"OMP_NUM_THREADS", "1", true},
@@ -319,7 +321,7 @@ static void add_list(struct paths *paths, const char *list)
 }
 
 static void collect(struct paths *paths, const struct rm_python_launching *l, const char *package,
-                    const char *modules)
+                    const char *stepper, const char *modules)
 {
     static const char *const of_system[] = {
         "/usr",
@@ -373,10 +375,11 @@ static void collect(struct paths *paths, const struct rm_python_launching *l, co
     add_list(paths, getenv("PYTHONPATH"));
     add_path(paths, modules);
     add_path(paths, package);
+    add_path(paths, stepper);
 }
 
 static int confine(struct rm_python_launching *l, const struct rm_python_manner *manner,
-                   const char *package, struct rm_error *error)
+                   const char *package, const char *stepper, struct rm_error *error)
 {
     struct paths readable = {.count = 0};
     char real[PATH_MAX];
@@ -388,7 +391,7 @@ static int confine(struct rm_python_launching *l, const struct rm_python_manner 
         executable[n++] = real;
     if (access("/lib64/ld-linux-x86-64.so.2", F_OK) == 0)
         executable[n++] = "/lib64/ld-linux-x86-64.so.2";
-    collect(&readable, l, package, manner->modules);
+    collect(&readable, l, package, stepper, manner->modules);
     const struct rm_sandbox_program_needs needs = {.readable = readable.path,
                                                    .executable = executable,
                                                    .writable = l->folder,
@@ -408,18 +411,20 @@ static int confine(struct rm_python_launching *l, const struct rm_python_manner 
 int rm_python_launching_prepare(struct rm_python_launching *l,
                                 const struct rm_python_manner *manner, struct rm_error *error)
 {
-    char package[PATH_MAX];
+    char package[PATH_MAX], stepper[PATH_MAX];
 
     *l = (struct rm_python_launching){.sandbox.rules = -1};
     int rc = find_interpreter(manner->interpreter, l->interpreter, error);
     if (rc == 0)
         rc = find_package(package, error);
+    if (rm_plugin_find("ringmaster-stepper.so", "RINGMASTER_STEPPER", "", stepper, NULL) < 0)
+        stepper[0] = '\0'; /* the worker has the same loop in Python */
     if (rc == 0)
         rc = make_folder(l, manner->directory, error);
     if (rc == 0)
-        rc = make_environment(l, manner, package, error);
+        rc = make_environment(l, manner, package, stepper, error);
     if (rc == 0 && manner->confined)
-        rc = confine(l, manner, package, error);
+        rc = confine(l, manner, package, stepper, error);
     if (rc < 0) {
         rm_python_launching_free(l);
         return rc;

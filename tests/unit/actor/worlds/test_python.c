@@ -157,6 +157,30 @@ static uint64_t play_in_groups(const char *python, uint64_t seed, uint32_t world
     return hash;
 }
 
+static bool has_stepper(void)
+{
+    return access(rm_test_build_path("lib/ringmaster-stepper.so"), R_OK) == 0;
+}
+
+/* With the loop in Python, which is for interpreters that cannot run the one in C. */
+static uint64_t play_in_python(const char *python, uint64_t seed, uint32_t worlds, uint32_t workers)
+{
+    setenv("RINGMASTER_STEPPER", "/nowhere", 1);
+    const uint64_t hash = play(python, seed, worlds, workers);
+    setenv("RINGMASTER_STEPPER", rm_test_build_path("lib/ringmaster-stepper.so"), 1);
+    return hash;
+}
+
+static void the_loop_is_in_c(void **state)
+{
+    (void)state;
+    open_to_play("games:called", 7, 2, 1);
+    rm_test_batch_draw(&batch, 5, 3, 0, 0);
+    step(0);
+    assert_true(floats(0, 0)[0] == (has_stepper() ? 1 : 0));
+    rm_test_batch_close(&batch);
+}
+
 /* Whatever generator a world draws from, and wherever it is. */
 static void rows_depend_on_seed_and_world_alone(void **state)
 {
@@ -164,13 +188,15 @@ static void rows_depend_on_seed_and_world_alone(void **state)
         "games:corridor", "games:drawing",          "games:drawing_late", "games:built",
         "games:sampling", "games:samplings",        "games:masked",       "games:several",
         "games:meeting",  "games:sampling_meeting", "games:nim",          "games:sampling_nim",
-        "games:levers",   "games:both_levers"};
+        "games:levers",   "games:both_levers",      "games:varied"};
     (void)state;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         const uint64_t one = play(worlds[i], 7, 5, 1);
         for (uint32_t workers = 1; workers <= 5; workers += 2)
             if (play(worlds[i], 7, 5, workers) != one)
                 fail_msg("%s: other rows with %u workers", worlds[i], workers);
+        if (has_stepper() && play_in_python(worlds[i], 7, 5, 3) != one)
+            fail_msg("%s: other rows with the loop in Python", worlds[i]);
         if (i < 4 && play(worlds[i], 8, 5, 1) == one)
             fail_msg("%s: the same rows with another seed", worlds[i]);
     }
@@ -675,6 +701,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_world),
+        cmocka_unit_test(the_loop_is_in_c),
         cmocka_unit_test(rows_depend_on_seed_and_world_alone),
         cmocka_unit_test(worlds_are_made_with_seeds_of_their_own),
         cmocka_unit_test(groups_step_apart),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import namedtuple
 from enum import Enum
 
 import numpy as np
@@ -165,6 +166,43 @@ class Masked(Corridor):
 
 
 masked = Masked
+
+
+class Varied(Corridor):
+    """Each result has another form, and all say the same."""
+    observation_space, metadata = Box(0, 2**31, (2, 3)), {"figures": ["time"]}
+
+    def show(self):
+        rows = np.array([super().show(), [self.time, self.place, 0.5]], np.float32)
+        forms = (lambda: rows, lambda: np.asfortranarray(rows), lambda: rows.astype(np.float64), lambda: rows.astype(">f4"),
+                 lambda: rows[::-1][::-1], lambda: rows.copy())
+        return forms[(self.time + self.seed) % len(forms)]()
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        form = (self.time * 7 + self.seed) % 5
+        reward = (reward, np.float32(reward), np.float64(reward), np.array(reward), np.array([reward])[0])[form]
+        result = obs, reward, np.bool_(terminated), truncated, info if form else {"time": self.time, "word": "none"}
+        return result if form != 3 else Result(*result)
+
+
+class Result(namedtuple("Result", "obs reward terminated truncated info")):
+    """A tuple, of a class of its own."""
+
+
+varied = Varied
+
+
+class Called(Corridor):
+    """Shows whether the loop in C called it."""
+
+    def show(self):
+        frame = sys._getframe(2)
+        self.seen[0] = os.path.basename(frame.f_code.co_filename) == "stepper.py"
+        return self.seen
+
+
+called = Called
 
 
 class Several:

@@ -13,11 +13,30 @@ MASK = "action_mask"
 class Members(ctypes.Structure):
     """struct rm_stepper."""
     _fields_ = [
-        *[(name, ctypes.c_void_p) for name in ("world", "obs")], ("obs_bytes", ctypes.c_uint64), ("format", ctypes.c_char_p),
+        *[(name, ctypes.c_void_p) for name in ("world", "obs")], ("obs_bytes", ctypes.c_uint64),
         *[(name, ctypes.c_void_p) for name in ("shape", "reward", "flags", "actions", "over", "seeds", "begun")],
         ("index", ctypes.c_void_p * 2), ("unmoved", ctypes.c_uint32 * 2),
-        *[(name, ctypes.py_object) for name in ("steps", "resets", "nothing", "named", "mask", "drew", "ends", "other")],
-        ("dims", ctypes.c_int32), ("figures", ctypes.c_int32)]
+        *[(name, ctypes.py_object) for name in ("steps", "resets", "nothing", "named", "array", "dtype", "mask", "drew", "ends",
+                                                "other")],
+        *[(name, ctypes.c_int32) for name in ("dims", "real", "head", "figures")]]
+
+
+class Array(ctypes.Structure):
+    """struct array."""
+    _fields_ = [("data", ctypes.c_void_p), ("dims", ctypes.c_int), ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+                ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p), ("dtype", ctypes.c_void_p), ("flags", ctypes.c_int)]
+
+
+HEAD = object.__basicsize__
+
+
+def arrays_are_known():
+    """Do arrays have the head that stepper.c reads?"""
+    array = np.zeros((2, 3), np.float32)
+    columns = array.T
+    head, turned = Array.from_address(id(array) + HEAD), Array.from_address(id(columns) + HEAD)
+    return (head.data, head.dims, head.shape[:2], head.dtype) == (array.ctypes.data, 2, [2, 3], id(array.dtype)) and \
+        head.flags & 0x101 == 0x101 and not turned.flags & 1
 
 
 def address(column):
@@ -28,7 +47,7 @@ def address(column):
 def load():
     """The loop; None: it is not there, or this interpreter cannot run it."""
     path = os.environ.get("RINGMASTER_STEPPER")
-    if not path or sys.implementation.name != "cpython":
+    if not path or sys.implementation.name != "cpython" or not arrays_are_known():
         return None
     try:
         step = ctypes.PyDLL(path).rm_stepper_step
@@ -42,16 +61,17 @@ class Stepper:
     """Steps the worlds of a batch whose columns stay where they are."""
 
     def __init__(self, step, batch, agent):
-        self.step, self.batch = step, batch
-        self.shape = np.array(agent.obs.shape[1:], np.int64)
+        self.batch, dtype = batch, agent.obs.dtype
+        self.shape = np.array(agent.obs.shape[1:], np.intp)
         self.members = Members(
             address(batch.words[W_WORLD:]), address(agent.obs), agent.obs[0].nbytes if agent.as_it_stands else 0,
-            memoryview(agent.obs).format.encode(), address(self.shape), address(agent.reward), address(agent.flags),
+            address(self.shape), address(agent.reward), address(agent.flags),
             address(agent.actions) if agent.action.plain else None, address(batch.over), address(batch.seeds),
             address(batch.begun), tuple(map(address, batch.draws.indices)), tuple(batch.draws.base_indices), batch.steps,
-            batch.resets, (), {}, MASK, batch.drew, batch.ends, batch.write, len(self.shape),
-            bool(agent.figures and agent.figures.names))
+            batch.resets, (), {}, np.ndarray, dtype, MASK, batch.drew, batch.ends, batch.write, len(self.shape),
+            dtype == np.float32, HEAD, bool(agent.figures and agent.figures.names))
+        self.step, self.at = step, ctypes.byref(self.members)
 
     def __call__(self, first, end):
         actions = None if self.members.actions else self.batch.actions(first, end)
-        self.step(ctypes.byref(self.members), actions, first, end - first)
+        self.step(self.at, actions, first, end - first)

@@ -21,20 +21,30 @@ static uint8_t obs[WORLDS_MAX * OBS_MAX], flags[WORLDS_MAX];
 static float reward[WORLDS_MAX];
 static int32_t actions[ACTION_SETS][WORLDS_MAX];
 
-/* A vector step, group by group. */
-static int step(const struct rm_world *world, struct rm_env *env, const int32_t *const *chosen,
-                const struct rm_env_buffers *out)
+/* Takes the rows of every group, the first that is ready first, and asks for the next ones with
+ * `chosen`; NULL: does not ask. Returns the steps that were taken. */
+static uint64_t take(const struct rm_world *world, struct rm_env *env, uint32_t worlds,
+                     const int32_t *const *chosen, const struct rm_env_buffers *out, int *rc)
 {
     const struct rm_world_groups *groups = world->groups;
-    int rc = 0;
-    for (uint32_t left = (1u << groups->count(env)) - 1; rc == 0 && left;) {
+    uint64_t steps = 0;
+    for (uint32_t left = (1u << groups->count(env)) - 1; *rc == 0 && left;) {
         const uint32_t g = groups->first(env, left);
         left &= ~(1u << g);
-        rc = groups->receive(env, g, out);
-        if (rc == 0)
-            rc = groups->ask(env, g, chosen);
+        *rc = groups->receive(env, g, out);
+        if (*rc == 0 && chosen)
+            *rc = groups->ask(env, g, chosen);
     }
-    return rc;
+    for (uint32_t w = 0; w < worlds; w++)
+        steps += !(flags[w] & RM_ENV_FIRST);
+    return steps;
+}
+
+static void ask_all(const struct rm_world *world, struct rm_env *env, const int32_t *const *chosen,
+                    int *rc)
+{
+    for (uint32_t g = 0; *rc == 0 && g < world->groups->count(env); g++)
+        *rc = world->groups->ask(env, g, chosen);
 }
 
 int main(int argc, char **argv)
@@ -64,15 +74,16 @@ int main(int argc, char **argv)
         .obs = obs, .obs_stride = (ptrdiff_t)bytes, .reward = reward, .flags = flags};
     int rc = world.ops->reset(env, &out);
     uint32_t asked, turn = 0;
+    take(&world, env, worlds, NULL, &out, &rc);
     while (rc == 0 && scanf("%u", &asked) == 1) {
         const uint64_t start = rm_now_ns();
         uint64_t steps = 0;
-        while (rc == 0 && steps < asked) {
+        ask_all(&world, env, (const int32_t *const[]){actions[turn++ % ACTION_SETS]}, &rc);
+        while (rc == 0 && steps + worlds < asked) {
             const int32_t *const chosen[] = {actions[turn++ % ACTION_SETS]};
-            rc = step(&world, env, chosen, &out);
-            for (uint32_t w = 0; w < worlds; w++)
-                steps += !(flags[w] & RM_ENV_FIRST);
+            steps += take(&world, env, worlds, chosen, &out, &rc);
         }
+        steps += take(&world, env, worlds, NULL, &out, &rc);
         printf("%.6g\n", (double)(rm_now_ns() - start) * 1e-9 / (double)steps);
         fflush(stdout);
     }

@@ -6,8 +6,9 @@
  * number. It hands any other result to Python.
  *
  * It is compiled without Python's headers and linked without Python: its functions are of the
- * stable ABI, and Py_buffer has been the same since Python 3.3, so one file serves all versions of
- * CPython. The caller holds the interpreter's lock (ctypes.PyDLL). */
+ * stable ABI, and the head of an array has been the same since NumPy 1.7 (stepper.py checks it), so
+ * one file serves all versions of CPython. The caller holds the interpreter's lock (ctypes.PyDLL).
+ */
 #include "actor/env.h"
 
 #include <math.h>
@@ -16,17 +17,15 @@
 #include <string.h>
 
 typedef struct _object PyObject;
-typedef struct {
-    void *buf;
-    PyObject *obj;
-    ptrdiff_t len, itemsize;
-    int readonly, ndim;
-    char *format;
-    ptrdiff_t *shape, *strides, *suboffsets;
-    void *internal;
-} Py_buffer;
-
-enum { PyBUF_FORMAT = 4, PyBUF_ND = 8 };
+/* PyArrayObject_fields without its PyObject_HEAD (NumPy's ndarraytypes.h). */
+struct array {
+    const void *data;
+    int dims;
+    const intptr_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+};
+enum { ARRAY_IN_ORDER = 1 | 0x100 }; /* C-contiguous, aligned */
 
 extern PyObject PyTuple_Type;
 PyObject *PyObject_Type(PyObject *);
@@ -41,8 +40,6 @@ int PyDict_SetItemString(PyObject *, const char *, PyObject *);
 ptrdiff_t PyDict_Size(PyObject *);
 PyObject *PyDict_GetItemWithError(PyObject *, PyObject *);
 int PyObject_IsTrue(PyObject *);
-int PyObject_GetBuffer(PyObject *, Py_buffer *, int);
-void PyBuffer_Release(Py_buffer *);
 double PyFloat_AsDouble(PyObject *);
 PyObject *PyErr_Occurred(void);
 void PyErr_Clear(void);
@@ -54,8 +51,7 @@ struct rm_stepper {
     uint32_t *world; /* the one that runs; the actor names it if it does not return */
     uint8_t *obs;    /* rows of obs_bytes; 0: Python writes all rows */
     uint64_t obs_bytes;
-    const char *format; /* of its numbers, as the buffer protocol has it: "f" is float32 */
-    const int64_t *shape;
+    const intptr_t *shape;
     float *reward;
     uint8_t *flags;
     const int32_t *actions;   /* each is given as a number; NULL: as Python has made it */
@@ -66,11 +62,14 @@ struct rm_stepper {
     uint32_t unmoved[2];
     PyObject *steps, *resets;  /* lists: what is called for a row */
     PyObject *nothing, *named; /* an empty tuple, and a dict for reset(seed=) */
+    PyObject *array, *dtype;   /* the classes of arrays and of their numbers */
     PyObject *mask;            /* the name of a mask in an info: Python writes such rows */
     PyObject *drew;            /* called with a world that drew from the generators */
     PyObject *ends;            /* called with a world and the result that ends its episode */
     PyObject *other;           /* called with a world and a result, to write the row */
-    int32_t dims, figures;     /* figures: `ends` is called for every episode's end */
+    int32_t dims, real;        /* real: the numbers are float32 */
+    int32_t head, figures;     /* head: bytes of PyObject_HEAD. figures: `ends` is called for every
+                                  episode's end */
 };
 
 static int all_finite(const float *values, uint64_t bytes)
@@ -81,28 +80,28 @@ static int all_finite(const float *values, uint64_t bytes)
     return sum == 0;
 }
 
-static int is_tuple_of(PyObject *object, ptrdiff_t size)
+static int is_a(PyObject *object, const PyObject *class)
 {
     PyObject *type = PyObject_Type(object);
     Py_DecRef(type);
-    return type == &PyTuple_Type && PyTuple_Size(object) == size;
+    return type == class;
 }
 
 /* Writes an observation. 0: it is not of the common form. */
 static int write_obs(const struct rm_stepper *s, long w, PyObject *obs)
 {
-    Py_buffer view;
-    if (PyObject_GetBuffer(obs, &view, PyBUF_FORMAT | PyBUF_ND) < 0)
+    if (!is_a(obs, s->array))
         return 0;
-    int same = view.ndim == s->dims && (uint64_t)view.len == s->obs_bytes && view.format &&
-               strcmp(view.format, s->format) == 0;
-    for (int i = 0; same && i < view.ndim; i++)
-        same = view.shape[i] == s->shape[i];
-    same = same && (strcmp(s->format, "f") != 0 || all_finite(view.buf, s->obs_bytes));
-    if (same)
-        memcpy(s->obs + (uint64_t)w * s->obs_bytes, view.buf, s->obs_bytes);
-    PyBuffer_Release(&view);
-    return same;
+    const struct array *a = (const void *)((const char *)obs + s->head);
+    if (a->dtype != s->dtype || a->dims != s->dims || (a->flags & ARRAY_IN_ORDER) != ARRAY_IN_ORDER)
+        return 0;
+    for (int i = 0; i < a->dims; i++)
+        if (a->shape[i] != s->shape[i])
+            return 0;
+    if (s->real && !all_finite(a->data, s->obs_bytes))
+        return 0;
+    memcpy(s->obs + (uint64_t)w * s->obs_bytes, a->data, s->obs_bytes);
+    return 1;
 }
 
 /* Writes the row of a result: (observation, info) of reset(), (observation, reward, terminated,
@@ -110,7 +109,7 @@ static int write_obs(const struct rm_stepper *s, long w, PyObject *obs)
 static int write_row(const struct rm_stepper *s, long w, PyObject *result)
 {
     const int begins = s->over[w], last = begins ? 1 : 4;
-    if (!s->obs_bytes || !is_tuple_of(result, last + 1))
+    if (!s->obs_bytes || !is_a(result, &PyTuple_Type) || PyTuple_Size(result) != last + 1)
         return 0;
     PyObject *info = PyTuple_GetItem(result, last);
     if (PyDict_GetItemWithError(info, s->mask) || PyErr_Occurred())

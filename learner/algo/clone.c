@@ -1,8 +1,8 @@
 /* clone: updates of behaviour cloning, which maximise the likelihood of the recorded actions
  * (Pomerleau 1991). Loss over N samples: -1/N sum ln pi(a | s), the cross-entropy of discrete
  * actions or the negative log-likelihood of real ones. This is the plain policy gradient of
- * policy_loss.h with all advantages 1. The network has the form of ppo's; its value is not trained.
- * Only on the CPU. */
+ * policy_loss.h with all advantages 1. The network has the form of ppo's; its value is not
+ * trained. */
 #include "learner/algo/updates.h"
 
 #include "learner/net/reals.h"
@@ -16,6 +16,7 @@ struct clone {
     struct rm_gaussian gaussian;
 
     float *ones, *zeros;              /* (batch) */
+    float *part;                      /* scratch of a device */
     struct rm_rollout_passes *passes; /* one minibatch: the batch */
     struct rm_update_knobs *none;     /* without a bonus for entropy */
 };
@@ -32,6 +33,8 @@ static int clone_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
     int rc = rm_updates_alloc(u, &t->ones, bytes, error);
     if (!rc)
         rc = rm_updates_alloc(u, &t->zeros, bytes, error);
+    if (!rc && u->backend->staged)
+        rc = rm_updates_alloc(u, &t->part, RM_SUM_COUNT * bytes, error);
     if (!rc)
         rc = rm_updates_alloc(u, &t->passes, sizeof *t->passes, error);
     return rc ? rc : rm_updates_alloc(u, &t->none, sizeof *t->none, error);
@@ -40,9 +43,12 @@ static int clone_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
 static void clone_reset(struct rm_updates *u)
 {
     struct clone *t = (struct clone *)u;
-    *t->passes = (struct rm_rollout_passes){.batch = t->batch, .scale = 1};
+    const struct rm_rollout_passes passes = {.batch = t->batch, .scale = 1};
+    const float one = 1;
+    u->backend->ops->upload(u->backend, (float *)(void *)t->passes,
+                            (const float *)(const void *)&passes, sizeof passes / sizeof(float));
     for (uint32_t i = 0; i < t->batch; i++)
-        t->ones[i] = 1;
+        u->backend->ops->upload(u->backend, t->ones + i, &one, 1);
 }
 
 struct rows {
@@ -72,12 +78,14 @@ static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out
         .rows = rows,
         .out = out,
         .d_out = d_out,
+        .weight = t->ones,
+        .part = t->part,
         .knobs = t->none,
         .passes = t->passes,
         .figures = t->u.figures,
     };
     const double before = sums[1 + RM_SUM_POLICY];
-    rm_policy_ops_of(b)->loss(b, &loss, sums);
+    rm_policy_ops_of(b)->loss(b, &loss, sums); /* a device adds nothing: it sums by itself */
     sums[0] += (sums[1 + RM_SUM_POLICY] - before) / t->batch;
 }
 

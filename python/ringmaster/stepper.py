@@ -1,7 +1,6 @@
 """The loop of a worker over its environments of one agent, in C: actor/worlds/python/stepper.c has what it does."""
 import ctypes
 import os
-import sys
 
 import numpy as np
 
@@ -16,8 +15,7 @@ class Members(ctypes.Structure):
         *[(name, ctypes.c_void_p) for name in ("world", "obs")], ("obs_bytes", ctypes.c_uint64),
         *[(name, ctypes.c_void_p) for name in ("shape", "reward", "flags", "actions", "over", "seeds", "begun")],
         ("index", ctypes.c_void_p * 2), ("unmoved", ctypes.c_uint32 * 2),
-        *[(name, ctypes.py_object) for name in ("steps", "resets", "nothing", "named", "array", "dtype", "mask", "drew", "ends",
-                                                "other")],
+        *[(name, ctypes.py_object) for name in ("called", "step", "nothing", "array", "dtype", "mask", "drew", "ends", "other")],
         *[(name, ctypes.c_int32) for name in ("dims", "real", "head", "figures")]]
 
 
@@ -45,14 +43,14 @@ def address(column):
 
 
 def load():
-    """The loop; None: it is not there, or this interpreter cannot run it."""
+    """The loop. OSError: it is not there, or this interpreter cannot run it."""
     path = os.environ.get("RINGMASTER_STEPPER")
-    if not path or sys.implementation.name != "cpython" or not arrays_are_known():
-        return None
-    try:
-        step = ctypes.PyDLL(path).rm_stepper_step
-    except (OSError, AttributeError):
-        return None
+    if not path or not arrays_are_known():
+        raise OSError("no loop in C")
+    library = ctypes.PyDLL(path)
+    if ctypes.c_uint32.in_dll(library, "rm_stepper_bytes").value != ctypes.sizeof(Members):
+        raise OSError(f"{path} is of another version")
+    step = library.rm_stepper_step
     step.restype, step.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.py_object, ctypes.c_long, ctypes.c_long)
     return step
 
@@ -60,17 +58,18 @@ def load():
 class Stepper:
     """Steps the worlds of a batch whose columns stay where they are."""
 
-    def __init__(self, step, batch, agent):
-        self.batch, dtype = batch, agent.obs.dtype
+    def __init__(self, batch, agent):
+        self.step, self.batch = load(), batch
         self.shape = np.array(agent.obs.shape[1:], np.intp)
+        dtype = np.dtype(agent.obs.dtype.type)  # the one that arrays have, where a space may have a copy
+        written = agent.as_it_stands and agent.obs.dtype == dtype and agent.mask is None
         self.members = Members(
-            address(batch.words[W_WORLD:]), address(agent.obs), agent.obs[0].nbytes if agent.as_it_stands else 0,
-            address(self.shape), address(agent.reward), address(agent.flags),
-            address(agent.actions) if agent.action.plain else None, address(batch.over), address(batch.seeds),
-            address(batch.begun), tuple(map(address, batch.draws.indices)), tuple(batch.draws.base_indices), batch.steps,
-            batch.resets, (), {}, np.ndarray, dtype, MASK, batch.drew, batch.ends, batch.write, len(self.shape),
-            dtype == np.float32, HEAD, bool(agent.figures and agent.figures.names))
-        self.step, self.at = step, ctypes.byref(self.members)
+            address(batch.words[W_WORLD:]), address(agent.obs), agent.obs[0].nbytes if written else 0, address(self.shape),
+            address(agent.reward), address(agent.flags), address(agent.actions) if agent.action.plain else None,
+            address(batch.over), address(batch.seeds), address(batch.begun), tuple(map(address, batch.draws.indices)),
+            tuple(batch.draws.base_indices), batch.called, "step", (), np.ndarray, dtype, MASK, batch.drew, batch.ends,
+            batch.write, len(self.shape), dtype == np.float32, HEAD, bool(agent.figures and agent.figures.names))
+        self.at = ctypes.byref(self.members)
 
     def __call__(self, first, end):
         actions = None if self.members.actions else self.batch.actions(first, end)

@@ -3,6 +3,7 @@ once.
 
 Rows are written by the world into arrays that stay; what is returned are copies of them.
 """
+import contextlib
 import ctypes
 import functools
 import json
@@ -170,7 +171,9 @@ class Worlds:
     def open(self, seed: int) -> None:
         """Makes the worlds, of another seed than before."""
         os.environ.setdefault("RINGMASTER_PYTHON", worker_package())  # for worlds in Python
-        os.environ.setdefault("RINGMASTER_STEPPER", find("lib", "ringmaster-stepper.so"))
+        if "RINGMASTER_STEPPER" not in os.environ:
+            with contextlib.suppress(FileNotFoundError):  # workers have the same in Python
+                os.environ["RINGMASTER_STEPPER"] = find("lib", "ringmaster-stepper.so")
         error = ctypes.create_string_buffer(1024)
         handle = self.lib.rm_vector_open(self.text, seed & (2**64 - 1), self.worlds, error, len(error))
         if not handle:

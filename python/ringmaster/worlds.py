@@ -3,14 +3,13 @@
 An episode's last observation is a row of its own, after which the world begins anew with the next row: each kind of
 environment has an adapter that gives rows of that form.
 """
-import functools
 import math
 import random
 from math import isfinite
 
 import numpy as np
 
-from . import showing, stepper
+from . import showing
 from .channel import W_WORLD
 from .draws import Draws
 from .figures import Figures
@@ -54,8 +53,7 @@ class Agent:
         self.actions = view(at["actions"], np.int32, worlds) if self.action.single else \
             view(at["actions"], np.int32, worlds, words)
         self.reals = self.actions[:, len(self.action.choices):].view(np.float32) if self.action.reals else None
-        #: Nothing but an array and a reward makes a row.
-        self.as_it_stands = self.mask is None and self.observation.as_it_stands(self.obs)
+        self.as_it_stands = self.observation.as_it_stands(self.obs)
         self.floats = [(name, column, column.reshape(-1) if column.flags.c_contiguous else None)
                        for name, column in (*self.observation.columns(self.obs), (None, self.reward))
                        if column.dtype.kind == "f"]
@@ -71,7 +69,11 @@ class Agent:
 
     def put(self, w, value):
         """Writes an observation, whatever it came as."""
-        self.observation.put(self.obs[w], value)
+        if self.as_it_stands and value.__class__ is np.ndarray and value.dtype == self.obs.dtype and \
+                value.shape == self.obs.shape[1:]:
+            self.obs[w] = value
+        else:
+            self.observation.put(self.obs[w], value)
 
     def mask_of(self, obs, info):
         """The mask that came with an observation; None: there was none."""
@@ -123,10 +125,10 @@ class Agent:
         elif not flags & LAST:
             self.check_no_mask(info)
         try:
-            self.reward[w] = reward
+            self.reward[w] = float(reward)
         except (TypeError, ValueError):
             check_reward(reward)
-            self.reward[w] = float(reward)
+            raise
         self.flags[w] = flags
         if flags & LAST and self.figures:
             self.figures.put(self.ends[w], info)
@@ -298,6 +300,20 @@ def middles(action):
 # --- Gymnasium's Env -----------------------------------------------------------------------------
 
 
+class Drawing:
+    """Calls a world that draws from the process's generators, with its own."""
+
+    def __init__(self, batch, world):
+        self.batch, self.world = batch, world
+
+    def reset(self, seed):
+        self.batch.draws.begin(self.world, seed)
+        return self.batch.call(self.world, self.batch.envs[self.world].reset, seed=seed)
+
+    def step(self, action):
+        return self.batch.call(self.world, self.batch.envs[self.world].step, action)
+
+
 class Single(Batch):
     """Environments of one agent, one for every world."""
 
@@ -335,37 +351,32 @@ class Single(Batch):
         for w in range(self.worlds):
             self.where(w)
             self.envs.append(self.made_for(w))
-        self.steps, self.resets = [env.step for env in self.envs], [env.reset for env in self.envs]
+        self.called = list(self.envs)  # or what calls them with generators of their own
         self.over = np.zeros(self.worlds, np.uint8)  # 1: an episode begins with the next row
         self.begun = np.zeros(self.worlds, np.uint32)  # the seed of the latest episode
         self.to_check = False  # are there rows that were written here, whose numbers may be none?
-        step = self.draws.known and stepper.load()
-        self.step_all = stepper.Stepper(step, self, self.agents[0]) if step else self.step_each
-
-    def begin(self, w, seed):
-        """reset() of a world that may have generators of its own."""
-        self.draws.begin(w, seed)
-        return self.call(w, self.envs[w].reset, seed=seed)
-
-    def own(self, w):
-        """A world that draws is called by way of its own generators."""
-        self.steps[w], self.resets[w] = functools.partial(self.call, w, self.envs[w].step), functools.partial(self.begin, w)
+        self.step_all = self.step_each
+        try:
+            from .stepper import Stepper
+            if self.draws.known:
+                self.step_all = Stepper(self, self.agents[0])
+        except (ImportError, AttributeError, OSError):  # no ctypes, not CPython, no such file
+            pass
 
     def drew(self, w):
         """A world has drawn from the generators that all share."""
         if w not in self.draws.states:
             self.draws.notice(w, int(self.begun[w]))
-            self.own(w)
+            self.called[w] = Drawing(self, w)
 
     def reset(self):
         self.draws.forget()
         for w in range(self.worlds):
             self.where(w)
-            self.steps[w], self.resets[w] = self.envs[w].step, self.envs[w].reset
             self.over[w], self.begun[w] = 1, self.seeds[w]
-            self.write(w, self.begin(w, int(self.seeds[w])))
-            if w in self.draws.states:
-                self.own(w)
+            self.write(w, self.call(w, self.envs[w].reset, seed=self.seed_world(w)))
+            self.called[w] = Drawing(self, w) if w in self.draws.states else self.envs[w]
+        self.to_check = False
         self.check_finite(0, 0, self.worlds)
 
     def step(self, phase, first, end):
@@ -388,9 +399,9 @@ class Single(Batch):
             self.where(w)
             if self.over[w]:
                 self.begun[w] = self.seeds[w]
-                result = self.resets[w](seed=int(self.seeds[w]))
+                result = self.called[w].reset(seed=int(self.seeds[w]))
             else:
-                result = self.steps[w](action)
+                result = self.called[w].step(action)
             if self.draws.moved():
                 self.drew(w)
             self.write(w, result)

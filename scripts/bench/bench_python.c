@@ -23,8 +23,8 @@ static int32_t actions[ACTION_SETS][WORLDS_MAX];
 
 /* Takes the rows of every group, the first that is ready first, and asks for the next ones with
  * `chosen`; NULL: does not ask. Returns the steps that were taken. */
-static uint64_t take(const struct rm_world *world, struct rm_env *env, uint32_t worlds,
-                     const int32_t *const *chosen, const struct rm_env_buffers *out, int *rc)
+static uint64_t receive_all(const struct rm_world *world, struct rm_env *env, uint32_t worlds,
+                            const int32_t *const *chosen, const struct rm_env_buffers *out, int *rc)
 {
     const struct rm_world_groups *groups = world->groups;
     uint64_t steps = 0;
@@ -74,16 +74,16 @@ int main(int argc, char **argv)
         .obs = obs, .obs_stride = (ptrdiff_t)bytes, .reward = reward, .flags = flags};
     int rc = world.ops->reset(env, &out);
     uint32_t asked, turn = 0;
-    take(&world, env, worlds, NULL, &out, &rc);
+    receive_all(&world, env, worlds, NULL, &out, &rc);
     while (rc == 0 && scanf("%u", &asked) == 1) {
         const uint64_t start = rm_now_ns();
         uint64_t steps = 0;
         ask_all(&world, env, (const int32_t *const[]){actions[turn++ % ACTION_SETS]}, &rc);
         while (rc == 0 && steps + worlds < asked) {
             const int32_t *const chosen[] = {actions[turn++ % ACTION_SETS]};
-            steps += take(&world, env, worlds, chosen, &out, &rc);
+            steps += receive_all(&world, env, worlds, chosen, &out, &rc);
         }
-        steps += take(&world, env, worlds, NULL, &out, &rc);
+        steps += receive_all(&world, env, worlds, NULL, &out, &rc);
         printf("%.6g\n", (double)(rm_now_ns() - start) * 1e-9 / (double)steps);
         fflush(stdout);
     }

@@ -30,7 +30,10 @@ enum { ARRAY_IN_ORDER = 1 | 0x100 }; /* C-contiguous, aligned */
 extern PyObject PyTuple_Type;
 PyObject *PyObject_Type(PyObject *);
 PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
+PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
 PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *);
+PyObject *PyObject_GetAttrString(PyObject *, const char *);
+PyObject *PyDict_New(void);
 PyObject *PyLong_FromLong(long);
 PyObject *PyLong_FromUnsignedLong(unsigned long);
 PyObject *PyList_GetItem(PyObject *, ptrdiff_t);
@@ -60,24 +63,39 @@ struct rm_stepper {
     uint32_t *begun;          /* of the latest ones */
     const uint32_t *index[2]; /* of the process's generators: draws change them */
     uint32_t unmoved[2];
-    PyObject *steps, *resets;  /* lists: what is called for a row */
-    PyObject *nothing, *named; /* an empty tuple, and a dict for reset(seed=) */
-    PyObject *array, *dtype;   /* the classes of arrays and of their numbers */
-    PyObject *mask;            /* the name of a mask in an info: Python writes such rows */
-    PyObject *drew;            /* called with a world that drew from the generators */
-    PyObject *ends;            /* called with a world and the result that ends its episode */
-    PyObject *other;           /* called with a world and a result, to write the row */
-    int32_t dims, real;        /* real: the numbers are float32 */
-    int32_t head, figures;     /* head: bytes of PyObject_HEAD. figures: `ends` is called for every
-                                  episode's end */
+    PyObject *called;         /* a list: the objects whose step() and reset() are called */
+    PyObject *step, *nothing; /* the name, and an empty tuple */
+    PyObject *array, *dtype;  /* the classes of arrays and of their numbers */
+    PyObject *mask;           /* the name of a mask in an info: Python writes such rows */
+    PyObject *drew;           /* called with a world that drew from the generators */
+    PyObject *ends;           /* called with a world and the result that ends its episode */
+    PyObject *other;          /* called with a world and a result, to write the row */
+    int32_t dims, real;       /* real: the numbers are float32 */
+    int32_t head, figures;    /* head: bytes of PyObject_HEAD. figures: `ends` is called for every
+                                 episode's end */
 };
 
-static int all_finite(const float *values, uint64_t bytes)
+/* Whether the file and stepper.py are of one version. */
+extern const uint32_t rm_stepper_bytes;
+__attribute__((visibility("default"))) const uint32_t rm_stepper_bytes = sizeof(struct rm_stepper);
+
+/* The bits of what is not finite are the largest, without the sign. Lanes, so that vectors hold
+ * them. */
+static int all_finite(const uint32_t *values, uint64_t n)
 {
-    float sum = 0;
-    for (uint64_t i = 0; i < bytes / sizeof *values; i++)
-        sum += values[i] * 0; /* NaN of what is not finite */
-    return sum == 0;
+    enum { LANES = 8 };
+    uint32_t most[LANES] = {0}, all = 0;
+    uint64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) {
+            const uint32_t bits = values[i + k] & 0x7fffffff;
+            most[k] = bits > most[k] ? bits : most[k];
+        }
+    for (; i < n; i++)
+        most[0] = (values[i] & 0x7fffffff) > most[0] ? values[i] & 0x7fffffff : most[0];
+    for (int k = 0; k < LANES; k++)
+        all = most[k] > all ? most[k] : all;
+    return all < 0x7f800000;
 }
 
 static int is_a(PyObject *object, const PyObject *class)
@@ -98,7 +116,7 @@ static int write_obs(const struct rm_stepper *s, long w, PyObject *obs)
     for (int i = 0; i < a->dims; i++)
         if (a->shape[i] != s->shape[i])
             return 0;
-    if (s->real && !all_finite(a->data, s->obs_bytes))
+    if (s->real && !all_finite(a->data, s->obs_bytes / sizeof(float)))
         return 0;
     memcpy(s->obs + (uint64_t)w * s->obs_bytes, a->data, s->obs_bytes);
     return 1;
@@ -131,7 +149,7 @@ static int write_row(const struct rm_stepper *s, long w, PyObject *result)
 }
 
 /* Calls a function of Python's with a world's number and one value more, or NULL. */
-static int tell(PyObject *function, long w, PyObject *value)
+static int call_with(PyObject *function, long w, PyObject *value)
 {
     PyObject *world = PyLong_FromLong(w);
     PyObject *nothing = world ? PyObject_CallFunctionObjArgs(function, world, value, NULL) : NULL;
@@ -143,23 +161,29 @@ static int tell(PyObject *function, long w, PyObject *value)
     return 0;
 }
 
-/* What an environment returns for its next row. */
+static PyObject *call_reset(const struct rm_stepper *s, long w, PyObject *world)
+{
+    PyObject *reset = PyObject_GetAttrString(world, "reset"), *named = PyDict_New();
+    PyObject *seed = PyLong_FromUnsignedLong(s->begun[w] = s->seeds[w]), *result = NULL;
+    if (reset && named && seed && PyDict_SetItemString(named, "seed", seed) == 0)
+        result = PyObject_Call(reset, s->nothing, named);
+    PyObject *const mine[] = {reset, named, seed};
+    for (int i = 0; i < 3; i++)
+        if (mine[i])
+            Py_DecRef(mine[i]);
+    return result;
+}
+
+/* What a world returns for its next row. */
 static PyObject *call_world(const struct rm_stepper *s, long w, PyObject *action)
 {
-    PyObject *call = PyList_GetItem(s->over[w] ? s->resets : s->steps, w), *result = NULL;
-    if (!call)
+    PyObject *world = PyList_GetItem(s->called, w), *result;
+    if (!world)
         return NULL;
-    Py_IncRef(call); /* the call may replace itself in the list */
-    if (!s->over[w]) {
-        result = PyObject_CallFunctionObjArgs(call, action, NULL);
-    } else {
-        PyObject *seed = PyLong_FromUnsignedLong(s->begun[w] = s->seeds[w]);
-        if (seed && PyDict_SetItemString(s->named, "seed", seed) == 0)
-            result = PyObject_Call(call, s->nothing, s->named);
-        if (seed)
-            Py_DecRef(seed);
-    }
-    Py_DecRef(call);
+    Py_IncRef(world); /* the call may replace it in the list */
+    result = s->over[w] ? call_reset(s, w, world)
+                        : PyObject_CallMethodObjArgs(world, s->step, action, NULL);
+    Py_DecRef(world);
     return result;
 }
 
@@ -181,13 +205,13 @@ int rm_stepper_step(const struct rm_stepper *s, PyObject *actions, long first, l
             return -1;
         int rc = 0;
         if (*s->index[0] != s->unmoved[0] || *s->index[1] != s->unmoved[1])
-            rc = tell(s->drew, w, NULL);
+            rc = call_with(s->drew, w, NULL);
         if (rc == 0 && !write_row(s, w, result)) {
             PyErr_Clear();
-            rc = tell(s->other, w, result);
+            rc = call_with(s->other, w, result);
         } else if (rc == 0 && s->over[w] &&
                    (s->figures || PyDict_Size(PyTuple_GetItem(result, 4)) != 0)) {
-            rc = tell(s->ends, w, result);
+            rc = call_with(s->ends, w, result);
         }
         Py_DecRef(result);
         if (rc < 0)

@@ -171,6 +171,23 @@ static uint64_t play_in_python(const char *python, uint64_t seed, uint32_t world
     return hash;
 }
 
+/* A world whose reset() sets step(). */
+static void steps_are_those_of_the_episode(void **state)
+{
+    (void)state;
+    open_to_play("games:switching", 7, 2, 1);
+    for (uint64_t t = 0; t < STEPS; t++) {
+        rm_test_batch_draw(&batch, 5, 3, 0, t);
+        step(0);
+        for (uint32_t w = 0; w < 2; w++) {
+            const bool fast = (uint32_t)floats(0, w)[2] % 2;
+            if (!(batch.out[0].flags[w] & RM_ENV_FIRST))
+                assert_int_equal(batch.out[0].reward[w] == 2, fast);
+        }
+    }
+    rm_test_batch_close(&batch);
+}
+
 static void the_loop_is_in_c(void **state)
 {
     (void)state;
@@ -188,7 +205,7 @@ static void rows_depend_on_seed_and_world_alone(void **state)
         "games:corridor", "games:drawing",          "games:drawing_late", "games:built",
         "games:sampling", "games:samplings",        "games:masked",       "games:several",
         "games:meeting",  "games:sampling_meeting", "games:nim",          "games:sampling_nim",
-        "games:levers",   "games:both_levers",      "games:varied"};
+        "games:levers",   "games:both_levers",      "games:varied",       "games:switching"};
     (void)state;
     for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
         const uint64_t one = play(worlds[i], 7, 5, 1);
@@ -701,6 +718,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_world),
+        cmocka_unit_test(steps_are_those_of_the_episode),
         cmocka_unit_test(the_loop_is_in_c),
         cmocka_unit_test(rows_depend_on_seed_and_world_alone),
         cmocka_unit_test(worlds_are_made_with_seeds_of_their_own),

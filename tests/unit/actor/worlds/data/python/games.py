@@ -193,6 +193,24 @@ class Result(namedtuple("Result", "obs reward terminated truncated info")):
 varied = Varied
 
 
+class Switching(Corridor):
+    """Each episode has a step() of its own, as its seed says."""
+
+    def reset(self, seed=None, options=None):
+        self.step = (self.slow, self.fast)[seed % 2]
+        return super().reset(seed, options)
+
+    def slow(self, action):
+        return Corridor.step(self, action)
+
+    def fast(self, action):
+        obs, _, terminated, truncated, info = Corridor.step(self, action)
+        return obs, 2.0, terminated, truncated, info
+
+
+switching = Switching
+
+
 class Called(Corridor):
     """Shows whether the loop in C called it."""
 

@@ -44,11 +44,9 @@ static void clone_reset(struct rm_updates *u)
 {
     struct clone *t = (struct clone *)u;
     const struct rm_rollout_passes passes = {.batch = t->batch, .scale = 1};
-    const float one = 1;
     u->backend->ops->upload(u->backend, (float *)(void *)t->passes,
                             (const float *)(const void *)&passes, sizeof passes / sizeof(float));
-    for (uint32_t i = 0; i < t->batch; i++)
-        u->backend->ops->upload(u->backend, t->ones + i, &one, 1);
+    u->backend->ops->fill(u->backend, 1.0f, t->batch, t->ones);
 }
 
 struct rows {

@@ -6,8 +6,6 @@ import numpy as np
 
 from .channel import W_WORLD
 
-MASK = "action_mask"
-
 
 class Members(ctypes.Structure):
     """struct rm_stepper."""
@@ -67,7 +65,7 @@ class Stepper:
             address(batch.words[W_WORLD:]), address(agent.obs), agent.obs[0].nbytes if written else 0, address(self.shape),
             address(agent.reward), address(agent.flags), address(agent.actions) if agent.action.plain else None,
             address(batch.over), address(batch.seeds), address(batch.begun), tuple(map(address, batch.draws.indices)),
-            tuple(batch.draws.base_indices), batch.called, "step", (), np.ndarray, dtype, MASK, batch.drew, batch.ends,
+            tuple(batch.draws.base_indices), batch.called, "step", (), np.ndarray, dtype, "action_mask", batch.drew, batch.ends,
             batch.write, len(self.shape), dtype == np.float32, HEAD, bool(agent.figures and agent.figures.names))
         self.at = ctypes.byref(self.members)
 

@@ -57,15 +57,13 @@ class Worker:
         self.batch.reset()
 
     def step(self, phase, first, worlds):
-        if not self.lengthen_by:
-            self.batch.step(phase, first, first + worlds)
-            return
         begin = time.perf_counter()
         self.batch.step(phase, first, first + worlds)
-        now = time.perf_counter()
-        end = now + self.lengthen_by * (now - begin)
-        while time.perf_counter() < end:
-            pass
+        if self.lengthen_by:
+            now = time.perf_counter()
+            end = now + self.lengthen_by * (now - begin)
+            while time.perf_counter() < end:
+                pass
 
     def run(self):
         does = {channels.START: self.start, channels.LAYOUT: self.layout, channels.RESET: self.reset,

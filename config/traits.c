@@ -21,8 +21,8 @@ static const struct rm_algorithm_traits traits[] = {
         {.rollout = true, .policy = true, .value = true, .logp = true, .devices = true},
     [RM_ALGORITHM_VTRACE] =
         {.rollout = true, .policy = true, .value = true, .logp = true, .devices = true},
-    [RM_ALGORITHM_CLONE] = {.policy = true, .value = true},
-    [RM_ALGORITHM_DISTILL] = {.policy = true, .histories = true},
+    [RM_ALGORITHM_CLONE] = {.policy = true, .value = true, .devices = true},
+    [RM_ALGORITHM_DISTILL] = {.policy = true, .histories = true, .devices = true},
 };
 static_assert(sizeof traits / sizeof traits[0] == RM_ALGORITHM_COUNT, "a row per algorithm");
 

@@ -257,8 +257,6 @@ struct rm_device_request rm_device_request_of(const struct rm_session *session, 
         request.device = "cuda:0"; /* worlds on a device need the GPU */
     if (rm_frozen_policy(e, policy))
         request.cannot = "a frozen opponent trains nothing";
-    else if (e->algorithm.name == RM_ALGORITHM_DISTILL)
-        request.cannot = "algorithm.name distill learns on the CPU";
     return request;
 }
 

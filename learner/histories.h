@@ -39,15 +39,6 @@ enum rm_histories_part {
     RM_HISTORIES_PARTS
 };
 
-/* What follows a step: the next step of the region, or the end of the region. */
-enum rm_histories_type { RM_HISTORIES_GOES_ON = 0, RM_HISTORIES_ENDS = 2 };
-
-/* Of step `step` of a region. */
-static inline enum rm_histories_type rm_histories_type(uint32_t region, uint32_t step)
-{
-    return step + 1 == region ? RM_HISTORIES_ENDS : RM_HISTORIES_GOES_ON;
-}
-
 struct rm_histories_count {
     uint32_t recordings, lanes;
     uint64_t pairs; /* their samples: `sample.region` times as many */

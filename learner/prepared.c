@@ -22,21 +22,21 @@ struct rm_prepared {
     bool busy, stop; /* busy: the thread writes batch `made` */
 };
 
-static int alloc(struct rm_batch *b, const struct rm_prepared_spec *spec)
+static int alloc(struct rm_batch *b, const struct rm_prepared_spec *spec, struct rm_error *error)
 {
+    const struct rm_batch_extras none = {0};
     b->size = spec->batch;
     b->inputs = spec->shape.inputs;
     b->actions = spec->shape.actions;
-    b->obs = malloc((size_t)b->size * b->inputs * sizeof *b->obs);
-    b->action = malloc((size_t)b->size * spec->shape.history.queries * sizeof *b->action);
-    return b->obs && b->action ? 0 : -ENOMEM;
+    b->queries = spec->shape.history.queries;
+    return rm_batch_alloc(b, &none, error);
 }
 
 static void put(const struct rm_prepared *p, struct rm_batch *b, uint32_t at,
                 enum rm_histories_part part, uint64_t pair)
 {
     rm_histories_pair(p->spec.histories, part, pair, b->obs + (size_t)at * b->inputs,
-                      b->action + (size_t)at * p->spec.shape.history.queries);
+                      b->action + (size_t)at * b->queries);
 }
 
 static void draw(const struct rm_prepared *p, struct rm_batch *b, uint64_t number)
@@ -94,11 +94,10 @@ int rm_prepared_create(struct rm_prepared **prepared, const struct rm_prepared_s
     p->used = p->made = 1;
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->changed, NULL);
-    int rc = alloc(&p->held_out, spec);
+    int rc = alloc(&p->held_out, spec, error);
     for (uint32_t i = 0; i < SLOTS && rc == 0; i++)
-        rc = alloc(&p->slot[i], spec);
-    rc = rc < 0 ? rm_fail(error, rc, "no memory for %u batches of %u pairs", SLOTS + 1, spec->batch)
-                : start(p, error);
+        rc = alloc(&p->slot[i], spec, error);
+    rc = rc < 0 ? rc : start(p, error);
     if (rc < 0) {
         rm_prepared_destroy(p);
         return rc;
@@ -120,12 +119,9 @@ void rm_prepared_destroy(struct rm_prepared *p)
     }
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
-    for (uint32_t i = 0; i < SLOTS; i++) {
-        free(p->slot[i].obs);
-        free(p->slot[i].action);
-    }
-    free(p->held_out.obs);
-    free(p->held_out.action);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        rm_batch_free(&p->slot[i]);
+    rm_batch_free(&p->held_out);
     free(p);
 }
 

@@ -83,6 +83,20 @@ static void count_samples(struct replay *r)
     count_draws(r);
 }
 
+/* The numbers that depend on the algorithm; clone has only the entropy. */
+static void count_means(struct replay *r, const struct rm_trainer_result *result)
+{
+    struct rm_board_policy *c = r->counters;
+    RM_POKE(&c->entropy, result->entropy);
+    if (r->histories) {
+        RM_POKE(&c->policy_loss, result->policy_loss);
+        RM_POKE(&c->type_loss, result->type_loss);
+    } else if (!rm_algorithm_traits(r->experiment->algorithm.name)->value) {
+        RM_POKE(&c->q_mean, result->q_mean);
+        RM_POKE(&c->temperature, result->temperature);
+    }
+}
+
 static int count_update(struct replay *r, const struct rm_trainer_result *result,
                         struct rm_error *error)
 {
@@ -96,15 +110,7 @@ static int count_update(struct replay *r, const struct rm_trainer_result *result
         rm_trainer_restored(r->trainer);
     if (verdict != RM_GUARD_GOOD)
         return verdict < 0 ? verdict : 0;
-    RM_POKE(&c->entropy, result->entropy);
-    if (r->histories) {
-        RM_POKE(&c->policy_loss, result->policy_loss);
-        RM_POKE(&c->type_loss, result->type_loss);
-    }
-    if (r->histories || rm_algorithm_traits(r->experiment->algorithm.name)->value)
-        return 0; /* clone: there are no others */
-    RM_POKE(&c->q_mean, result->q_mean);
-    RM_POKE(&c->temperature, result->temperature);
+    count_means(r, result);
     return 0;
 }
 
@@ -198,11 +204,7 @@ static int count_report(struct replay *r, struct rm_trainer_report *report, stru
     if (verdict == RM_GUARD_BACK)
         rm_trainer_restored(r->trainer);
     if (report->made)
-        RM_POKE(&c->entropy, report->mean.entropy);
-    if (report->made && !rm_algorithm_traits(r->experiment->algorithm.name)->value) {
-        RM_POKE(&c->q_mean, report->mean.q_mean);
-        RM_POKE(&c->temperature, report->mean.temperature);
-    }
+        count_means(r, &report->mean);
     return verdict < 0 ? verdict : 0;
 }
 
@@ -234,16 +236,17 @@ static int settle(struct replay *r, struct rm_error *error)
 
 static struct rm_batch *next_batch(struct replay *r, int *rc, struct rm_error *error)
 {
+    struct rm_batch *batch = NULL;
+    if (r->late) {
+        rm_phase_enter(r->clock, RM_PHASE_FORWARD);
+        batch = rm_trainer_batch(r->trainer);
+        *rc = poll_results(r, false, error);
+    }
     if (r->prepared) {
         rm_phase_enter(r->clock, RM_PHASE_SAMPLING);
         return rm_prepared_batch(r->prepared, r->pace.attempts + 1);
     }
-    if (!r->late)
-        return rm_sampler_batch(r->sampler);
-    rm_phase_enter(r->clock, RM_PHASE_FORWARD);
-    struct rm_batch *batch = rm_trainer_batch(r->trainer);
-    *rc = poll_results(r, false, error);
-    return batch;
+    return batch ? batch : rm_sampler_batch(r->sampler);
 }
 
 /* Draws on the host, or prepares the device's draw. */

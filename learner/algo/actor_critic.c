@@ -636,7 +636,6 @@ const struct rm_rollout_piece rm_rollout_pieces[RM_ROLLOUT_PARTS][RM_ROLLOUT_PIE
 
 const struct rm_update_ops rm_actor_critic_updates = {
     .bytes = sizeof(struct rm_actor_critic),
-    .on_several_devices = true,
     .from_rollouts = true,
     .open = actor_critic_open,
     .put_gradient = put_gradient,

@@ -25,8 +25,8 @@ static int clone_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
                       struct rm_error *error)
 {
     struct clone *t = (struct clone *)u;
-    const size_t bytes = spec->experiment->sample.batch * sizeof(float);
-    t->batch = u->rows = spec->experiment->sample.batch;
+    t->batch = u->rows = spec->experiment->sample.batch / u->replicas;
+    const size_t bytes = t->batch * sizeof(float);
     u->observations = t->batch;
     t->distribution = rm_categorical_of(&spec->shape);
     t->gaussian = (struct rm_gaussian){spec->shape.reals, rm_bounds_by_tanh(spec->experiment)};

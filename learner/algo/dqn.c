@@ -190,7 +190,6 @@ static double dqn_flops(const struct rm_updates *u)
 
 const struct rm_update_ops rm_dqn_updates = {
     .bytes = sizeof(struct dqn),
-    .on_several_devices = true,
     .open = dqn_open,
     .put_gradient = dqn_put_gradient,
     .flops = dqn_flops,

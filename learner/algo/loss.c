@@ -112,7 +112,20 @@ static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *s
     sums[1 + RM_SUM_OF_Q] += in->batch * rm_algo_mean_q(in->q, &in->layout, in->batch, in->action);
 }
 
-static const struct rm_value_ops cpu_values = {.targets = targets, .loss = loss};
+static void class_loss(struct rm_backend *b, const struct rm_class_loss *in, double *sums)
+{
+    struct rm_class_sums own = {0};
+    (void)b;
+    for (size_t i = 0; i < (size_t)in->samples * in->queries; i++)
+        rm_class_loss_query(in, i, &own);
+    sums[0] += own.loss;
+    sums[1 + RM_SUM_OF_ENTROPY] += own.entropy;
+    sums[1 + RM_SUM_OF_ACTIONS] += own.actions;
+    sums[1 + RM_SUM_OF_TYPES] += own.types;
+}
+
+static const struct rm_value_ops cpu_values = {
+    .targets = targets, .loss = loss, .class_loss = class_loss};
 
 const struct rm_value_ops *rm_value_ops_of(const struct rm_backend *b)
 {

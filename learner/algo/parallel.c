@@ -50,7 +50,8 @@ static int make_batch(struct rm_batch *b, const struct rm_update_ops *ops,
     *b = (struct rm_batch){.size = spec->experiment->sample.batch,
                            .inputs = spec->shape.inputs,
                            .actions = spec->shape.actions,
-                           .reals = spec->shape.reals};
+                           .reals = spec->shape.reals,
+                           .queries = spec->shape.history.queries};
     return rm_batch_alloc(b, &extras, error);
 }
 
@@ -154,6 +155,24 @@ static struct rm_trainer_result gradient(struct rm_trainer *trainer, const struc
     return rm_staged_gradient_result(p->trainer.all[0]);
 }
 
+/* One device measures the batch, a part at a time. */
+static struct rm_trainer_result measure(struct rm_trainer *trainer, const struct rm_batch *whole)
+{
+    struct parallel *p = parallel_of(trainer);
+    struct rm_trainer_result mean = {0};
+    for (uint32_t at = 0, n; at < whole->size; at += n) {
+        n = whole->size - at < p->rows ? whole->size - at : p->rows;
+        const struct rm_batch part = rm_batch_slice(whole, at, n);
+        const struct rm_trainer_result one = rm_trainer_measure(replica(p, 0), &part);
+        const double share = (double)n / whole->size;
+        mean.loss += share * one.loss;
+        mean.policy_loss += share * one.policy_loss;
+        mean.type_loss += share * one.type_loss;
+        mean.entropy += share * one.entropy;
+    }
+    return mean;
+}
+
 /* --- results --------------------------------------------------------------------------------- */
 
 static struct rm_batch *learned(struct rm_trainer *trainer)
@@ -217,6 +236,7 @@ static const struct rm_trainer_ops parallel_trainer = {
     .destroy = destroy,
     .update = update,
     .gradient = gradient,
+    .measure = measure,
     .batch = batch,
     .learned = learned,
     .report = report,

@@ -266,7 +266,6 @@ static double sac_flops(const struct rm_updates *u)
 
 const struct rm_update_ops rm_sac_updates = {
     .bytes = sizeof(struct sac),
-    .on_several_devices = true,
     .critics = CRITICS,
     .open = sac_open,
     .put_gradient = sac_put_gradient,

@@ -1,5 +1,6 @@
 #include "learner/algo/trainer.h"
 
+#include "config/traits.h"
 #include "learner/algo/parallel.h"
 #include "learner/algo/updates.h"
 #include "shm/base/state.h"
@@ -22,7 +23,7 @@ int rm_trainer_create(struct rm_trainer **trainer, const struct rm_trainer_spec 
     const struct rm_update_ops *ops = updates[spec->experiment->algorithm.name];
     const bool several = rm_parallel_devices(spec->backend) > 1;
     *trainer = NULL;
-    if (!ops || (several && !ops->on_several_devices))
+    if (!ops || (several && !rm_algorithm_traits(spec->experiment->algorithm.name)->devices))
         return rm_fail(error, -ENOTSUP, "algorithm.name: no trainer learns it from replay%s",
                        several ? " on several devices" : "");
     return several                 ? rm_parallel_create(trainer, ops, spec, error)

@@ -137,7 +137,7 @@ struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              const struct rm_batch *batch, uint64_t number,
                                              struct rm_phase_clock *clock);
 
-/* distill, on the CPU: the losses of a batch that is not learned from, without dropout. Changes
+/* distill: the losses of a batch that is not learned from, without dropout. Changes
  * nothing. */
 struct rm_trainer_result rm_trainer_measure(struct rm_trainer *trainer,
                                             const struct rm_batch *batch);

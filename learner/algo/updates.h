@@ -34,8 +34,7 @@ struct rm_update {
 };
 
 struct rm_update_ops {
-    size_t bytes; /* of the algorithm's struct, which begins with struct rm_updates; zeroed */
-    bool on_several_devices;
+    size_t bytes;       /* of the algorithm's struct, which begins with struct rm_updates; zeroed */
     bool imitates;      /* the loss needs the legal actions of the state that was acted in */
     bool from_rollouts; /* no batches and no target networks (actor_critic.h) */
     bool untargeted;    /* no target networks */

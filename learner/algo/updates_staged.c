@@ -92,6 +92,8 @@ static void add_figures(struct rm_staged_updates *s, const struct rm_update_figu
     r->mean.q_mean += f->sums[RM_SUM_OF_Q];
     r->mean.entropy += f->sums[RM_SUM_OF_ENTROPY];
     r->mean.temperature += f->sums[RM_SUM_OF_TEMPERATURE];
+    r->mean.policy_loss += f->sums[RM_SUM_OF_ACTIONS];
+    r->mean.type_loss += f->sums[RM_SUM_OF_TYPES];
     r->mean.learning_rate = learning_rate;
     s->samples += f->samples;
     s->made = f->made;
@@ -195,6 +197,23 @@ static void finish_all(struct rm_updates *t)
     s->afresh = true;
 }
 
+/* Nothing is in progress meanwhile, because a measurement writes the figures of an update. */
+static struct rm_trainer_result measure(struct rm_trainer *trainer, const struct rm_batch *from)
+{
+    struct rm_updates *t = trainer->all[0];
+    struct rm_staging *staging = &t->staged->staging;
+    struct rm_staging_slot *slot = rm_staging_slot(staging);
+    finish_all(t);
+    rm_staging_fill(staging, slot, from);
+    rm_staging_send(staging, slot);
+    struct rm_batch batch = slot->device;
+    batch.size = from->size;
+    rm_updates_prepare(t, true, false);
+    t->ops->measure(t, &batch);
+    const struct rm_update_figures f = fetch_figures(t).figures;
+    return rm_updates_result(&f, 0);
+}
+
 /* After a dry draw, all later updates are dry too: waits for them, uncounts them and lets updates
  * continue. */
 static void uncount_dry(struct rm_updates *t)
@@ -224,6 +243,8 @@ static bool report(struct rm_trainer *trainer, bool wait, struct rm_trainer_repo
         r->mean.q_mean /= s->samples;
         r->mean.entropy /= s->samples;
         r->mean.temperature /= s->samples;
+        r->mean.policy_loss /= s->samples;
+        r->mean.type_loss /= s->samples;
     }
     *out = *r;
     *r = (struct rm_trainer_report){.through = r->through};
@@ -249,6 +270,7 @@ static const struct rm_trainer_ops staged = {
     .destroy = destroy,
     .update = update,
     .gradient = gradient,
+    .measure = measure,
     .batch = batch,
     .learned = learned,
     .report = report,
@@ -267,6 +289,7 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
                 .inputs = spec->shape.inputs,
                 .actions = spec->shape.actions,
                 .reals = spec->shape.reals,
+                .queries = spec->shape.history.queries,
                 .codes = rm_net_takes_codes(t->nets[0].net),
                 .burn_in = sequences ? e->sample.burn_in : 0,
                 .trace = sequences ? e->sample.sequence : 0,

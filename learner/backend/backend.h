@@ -19,6 +19,7 @@
 #include "learner/backend/attention.h"
 #include "learner/backend/dropout.h"
 #include "learner/backend/graph.h"
+#include "learner/backend/history_codes.h"
 #include "learner/backend/token_set.h"
 #include "shm/base/error.h"
 
@@ -312,6 +313,10 @@ struct rm_backend_ops {
      * n: part i has elements i * 2^32 and up. y may be x. */
     void (*dropout)(struct rm_backend *b, const struct rm_dropout *d, size_t first, size_t n,
                     const float *x, float *y);
+    /* The same of rows(.., n). The elements of sample i are counted from (first + i) * places * n
+     * on, so they do not depend on the length of other samples. */
+    void (*span_dropout)(struct rm_backend *b, const struct rm_dropout *d, const struct rm_spans *s,
+                         uint32_t first, uint32_t n, const float *x, float *y);
 
     /* y(rows, n): row r is row index[r] of x(.., n), of 32-bit words of any type. */
     void (*gather)(struct rm_backend *b, const void *x, const uint32_t *index, uint32_t rows,
@@ -363,6 +368,15 @@ struct rm_backend_ops {
                      bool mean, float *y);
     void (*span_one_dx)(struct rm_backend *b, const struct rm_spans *s, const float *dy, uint32_t n,
                         bool mean, float *dx);
+    /* y(batch, last, n): the last rows of each sample, zeros in place of those that it lacks; and
+     * the gradient, which is zero in other rows. */
+    void (*span_last)(struct rm_backend *b, const struct rm_spans *s, uint32_t last, const float *x,
+                      uint32_t n, float *y);
+    void (*span_last_dx)(struct rm_backend *b, const struct rm_spans *s, uint32_t last,
+                         const float *dy, uint32_t n, float *dx);
+    /* For the same backends as find_spans(): codes(rows, RM_HISTORY_CODES) of x(rows, h->width). */
+    void (*history_codes)(struct rm_backend *b, const struct rm_history_codes *h, const float *x,
+                          int32_t *codes);
     /* y(batch, places, n): row r of sample i at position slots[r], zeros in other positions; and
      * the gradient. */
     void (*spread)(struct rm_backend *b, const struct rm_spans *s, const float *x, uint32_t n,
@@ -439,9 +453,9 @@ struct rm_backend_ops {
     X(activate_dx) X(layer_norm) X(layer_norm_dx) X(cosines) X(broadcast_mul) X(broadcast_mul_dx) \
     X(noisy_weights) X(noisy_factors) X(multiply) X(conv2d_packed_floats) X(conv2d_pack) \
     X(conv2d_scratch_floats) X(conv2d_reserve) X(conv2d) X(conv2d_dx) X(conv2d_dw) X(embed) \
-    X(embed_dw) X(dropout) X(gather) X(normalize) X(join) X(split) X(dueling) X(dueling_dx) X(gru) \
+    X(embed_dw) X(dropout) X(span_dropout) X(gather) X(normalize) X(join) X(split) X(dueling) X(dueling_dx) X(gru) \
     X(gru_dx) X(lstm) X(lstm_dx) X(restart) X(add) X(attention) X(attention_dx) X(span_one) \
-    X(span_one_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
+    X(span_one_dx) X(span_last) X(span_last_dx) X(spread) X(spread_dx) X(relate) X(relate_dw) \
     X(pointer) X(pointer_dx) X(one_hot) X(graph_mean) X(graph_mean_dx) X(graph_own) \
     X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(change) \
     X(combine) X(sum_parts) X(lerp)
@@ -449,7 +463,7 @@ struct rm_backend_ops {
     X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)
 #define RM_DEVICE_OPERATIONS(X) \
     X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
-    X(compact_linear_dx) X(compact_linear_dw) X(find_spans)
+    X(compact_linear_dx) X(compact_linear_dw) X(find_spans) X(history_codes)
 /* clang-format on */
 
 /* isa: "auto", or x86-64-v2, v3 or v4, which is an error if the host lacks it. */

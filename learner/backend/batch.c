@@ -39,6 +39,8 @@ void rm_batch_measure(const struct rm_batch *shape, const struct rm_batch_extras
     memset(bytes, 0, RM_BATCH_PARTS * sizeof *bytes);
     bytes[RM_BATCH_OBS] = rows * row;
     bytes[RM_BATCH_ACTION] = n * rm_batch_words(shape) * sizeof *shape->action;
+    if (shape->queries)
+        return;
     bytes[RM_BATCH_RET] = bytes[RM_BATCH_DISCOUNT] = n * sizeof(float);
     if (sequences ? extras->next_masks : extras->masks)
         bytes[RM_BATCH_MASK] = rows * shape->actions;

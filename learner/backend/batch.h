@@ -20,6 +20,8 @@ struct rm_batch {
     uint32_t inputs; /* features of a frame * frame stack */
     uint32_t actions;
     uint32_t reals;     /* real numbers of an action; 0: actions are discrete */
+    uint32_t queries;   /* of a sample, which is a packed history (learner/net/history.h): it has
+                           obs, and an action for each query; 0: transitions or sequences */
     bool codes;         /* obs, next_obs are int32: the network begins with an embedding */
     float *obs;         /* (B, inputs); sequences: (rows, B, inputs) */
     float *next_obs;    /* (B, inputs): m steps on; sequences: NULL */
@@ -50,7 +52,7 @@ struct rm_batch {
 /* Words of an action. */
 static inline uint32_t rm_batch_words(const struct rm_batch *batch)
 {
-    return batch->reals ? batch->reals : 1;
+    return batch->queries ? batch->queries : batch->reals ? batch->reals : 1;
 }
 
 static inline uint32_t rm_batch_rows(const struct rm_batch *batch)

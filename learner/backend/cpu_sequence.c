@@ -228,6 +228,51 @@ void rm_cpu_spread_dx(struct rm_backend *b, const struct rm_spans *s, const floa
     }
 }
 
+/* The last rows of a sample, and the number that it lacks. */
+struct last {
+    size_t from, rows, missing;
+};
+
+static struct last last_of(const uint32_t *spans, uint32_t i, uint32_t last)
+{
+    const struct rm_piece all = rows_of(spans, i);
+    const uint32_t rows = rm_least(all.n, last);
+    return (struct last){all.from + all.n - rows, rows, last - rows};
+}
+
+void rm_cpu_span_last(struct rm_backend *b, const struct rm_spans *s, uint32_t last, const float *x,
+                      uint32_t n, float *y)
+{
+    (void)b;
+    for (uint32_t i = 0; i < s->batch; i++, y += (size_t)last * n) {
+        const struct last of = last_of(s->spans, i, last);
+        memset(y, 0, of.missing * n * sizeof *y);
+        memcpy(y + of.missing * n, x + of.from * n, of.rows * n * sizeof *y);
+    }
+}
+
+void rm_cpu_span_last_dx(struct rm_backend *b, const struct rm_spans *s, uint32_t last,
+                         const float *dy, uint32_t n, float *dx)
+{
+    (void)b;
+    for (uint32_t i = 0; i < s->batch; i++, dy += (size_t)last * n) {
+        const struct last of = last_of(s->spans, i, last);
+        const size_t first = rows_of(s->spans, i).from;
+        memset(dx + first * n, 0, (of.from - first) * n * sizeof *dx);
+        memcpy(dx + of.from * n, dy + of.missing * n, of.rows * n * sizeof *dx);
+    }
+}
+
+void rm_cpu_span_dropout(struct rm_backend *b, const struct rm_dropout *d, const struct rm_spans *s,
+                         uint32_t first, uint32_t n, const float *x, float *y)
+{
+    for (uint32_t i = 0; i < s->batch; i++) {
+        const struct rm_piece r = rows_of(s->spans, i);
+        const size_t at = (size_t)r.from * n;
+        rm_cpu_dropout(b, d, ((size_t)first + i) * s->places * n, (size_t)r.n * n, x + at, y + at);
+    }
+}
+
 struct relations {
     const struct rm_kernels *k;
     const struct rm_relations *e;

@@ -4,6 +4,7 @@
 #ifndef RM_LEARNER_BACKEND_VALUE_OPS_H
 #define RM_LEARNER_BACKEND_VALUE_OPS_H
 
+#include "learner/backend/class_loss.h"
 #include "learner/backend/device.h"
 
 #include <math.h>
@@ -69,6 +70,8 @@ struct rm_value_ops {
     /* The CPU adds the loss to sums[0] (rm_net_learn), and from [1] on the numbers of now_sums. A
      * device sets last_loss, now_sums and now_samples, in two launches. */
     void (*loss)(struct rm_backend *b, const struct rm_value_loss *loss, double *sums);
+    /* The same for class_loss.h, in one launch. */
+    void (*class_loss)(struct rm_backend *b, const struct rm_class_loss *loss, double *sums);
 };
 
 /* --- of both sides --------------------------------------------------------------------------- */

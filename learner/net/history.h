@@ -6,7 +6,7 @@
  * context rows, then `queries` places, each with a query. So places = context places + queries. A
  * row has:
  *
- *   [0] kind     enum rm_history_kind
+ *   [0] kind     enum rm_history_kind (learner/backend/history_codes.h)
  *   [1] query    of a query: its code, a whole number below the network's query codes; else 0
  *   [2...]       of a transition: its features; else 0
  *
@@ -21,26 +21,12 @@
 #define RM_LEARNER_NET_HISTORY_H
 
 #include "config/net_shape.h"
+#include "learner/backend/history_codes.h"
 
 #include <string.h>
 
-enum rm_history_kind {
-    RM_HISTORY_PADDING = 0,
-    RM_HISTORY_TRANSITION,
-    RM_HISTORY_BEGIN, /* <c> */
-    RM_HISTORY_END,   /* </c> */
-    RM_HISTORY_QUERY,
-    RM_HISTORY_KINDS
-};
-
 /* Floats of a row before its features. */
 #define RM_HISTORY_FEATURES 2u
-
-/* Rows of the table of types: a transition or query, <c>, </c>. */
-#define RM_HISTORY_TYPES 3u
-
-/* The type, in the network's head, of a step at which the region ends. */
-#define RM_HISTORY_TYPE_END (RM_HISTORY_TYPES - 1)
 
 static inline uint32_t rm_history_width(uint32_t features)
 {

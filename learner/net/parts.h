@@ -362,6 +362,16 @@ static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_for
     return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
 }
 
+/* The current rows of a padded form, for the backend's operations. */
+static inline struct rm_spans rm_span_rows(const struct rm_pass *p, const struct rm_row_form *form)
+{
+    return (struct rm_spans){.spans = rm_spans_of(p, form),
+                             .slots = rm_slots_of(p, form),
+                             .batch = p->states,
+                             .places = form->tokens,
+                             .rows = (uint32_t)rm_rows_of(p, form)};
+}
+
 /* Number of rows of this form before the current ones. */
 static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row_form *form)
 {

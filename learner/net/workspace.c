@@ -272,10 +272,6 @@ int rm_workspace_make(struct rm_net_workspace **out, const struct rm_net *net,
                        max_batch, max_quantiles);
     if (use == RM_NET_VALUE && net->value_result == RM_FROM_NOTHING)
         return rm_fail(error, -EINVAL, "network: has no state value");
-    if (net->shape.history.queries && backend->device)
-        return rm_fail(error, -ENOTSUP,
-                       "network: histories are for the CPU; set learner.device "
-                       "to \"cpu\"");
     struct rm_net_workspace *w = calloc(1, sizeof *w);
     if (!w)
         return rm_fail(error, -ENOMEM, "network: out of memory");

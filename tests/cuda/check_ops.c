@@ -163,7 +163,7 @@ static int check(const struct rm_backend_plugin *plugin, const struct wanted *w,
     check_table(op_cases, op_case_count, cpu, device, w, compute, n);
     check_table(op_sequence_cases, op_sequence_case_count, cpu, device, w, compute, n);
     for (size_t i = 0; i < test_net_count; i++)
-        if (is_wanted(w, test_nets[i].name) && !test_nets[i].shape.history.queries)
+        if (is_wanted(w, test_nets[i].name))
             check_net(&test_nets[i], cpu, device, w->seed + i, compute, n);
     for (uint32_t i = 0; i < DRAWN_NETS; i++) {
         struct random_net net;

@@ -1,4 +1,5 @@
 /* Choices, targets and losses of the value-based algorithms on a device, against the CPU's. */
+#include "learner/algo/learning.h"
 #include "learner/algo/loss.h"
 #include "learner/backend/value_ops.h"
 #include "shm/base/rng.h"
@@ -270,6 +271,69 @@ static void losses_are_the_cpus(void **state)
                 check_loss(&shapes[i], kind & 1, kind & 2, 0.6f * (float)cql);
 }
 
+/* Of histories: with a gradient and without one, for fewer queries than threads and for more. */
+static void check_classes(uint32_t samples, uint32_t queries, float scale)
+{
+    struct rm_rng rng = rm_rng_at(6, RM_STREAM_TEST, samples, queries);
+    const uint32_t rows = samples * queries;
+    struct rm_update_figures figures = {.loss_scale = scale};
+    float *out = normals(&rng, rows * 8, 4), *d_out = calloc(rows * 8, sizeof *d_out),
+          *seen = calloc(rows * 8, sizeof *seen);
+    int32_t *action = calloc(rows, sizeof *action);
+    double sums[RM_NET_SUMS] = {0};
+    assert_true(d_out && seen && action);
+    for (uint32_t i = 0; i < rows; i++)
+        action[i] = (int32_t)rm_rng_below(&rng, 5);
+    struct rm_class_loss loss = {.out = out,
+                                 .d_out = d_out,
+                                 .action = action,
+                                 .samples = samples,
+                                 .queries = queries,
+                                 .actions = 5,
+                                 .types = 3,
+                                 .part = 1.0 / rows,
+                                 .type_weight = 0.1,
+                                 .figures = &figures};
+    struct rm_backend *cpu;
+    struct rm_error error;
+    assert_int_equal(rm_backend_cpu_create(&cpu, 1, "auto", &error), 0);
+    rm_value_ops_of(cpu)->class_loss(cpu, &loss, sums);
+    rm_backend_destroy(cpu);
+    void *in[] = {on_device(out, rows * 32), on_device(NULL, rows * 32),
+                  on_device(action, rows * 4), on_device(&figures, sizeof figures)};
+    loss.out = in[0];
+    loss.action = in[2];
+    loss.figures = in[3];
+    for (int gradient = 0; gradient < 2; gradient++) {
+        loss.d_out = gradient ? in[1] : NULL;
+        device->device->values->class_loss(device, &loss, NULL);
+        device->ops->download(device, seen, in[1], rows * 8);
+        for (uint32_t i = 0; !gradient && i < rows * 8; i++)
+            assert_true(seen[i] == 0);
+    }
+    device->ops->download(device, (float *)(void *)&figures, in[3], sizeof figures / sizeof(float));
+    rm_test_device_fine(device);
+    assert_near(d_out, seen, rows * 8, 1e-6);
+    assert_true(fabs(sums[0] - figures.last_loss) <= 1e-12 * sums[0]);
+    assert_true(figures.now_samples == (double)rows);
+    for (int k = 0; k < RM_NET_SUMS - 1; k++)
+        assert_true(fabs(sums[1 + k] - figures.now_sums[k]) <= 1e-12 * fabs(sums[1 + k]));
+    assert_true(sums[1 + RM_SUM_OF_ENTROPY] > 0 && sums[1 + RM_SUM_OF_TYPES] > 0);
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
+        device->ops->release(device, in[i]);
+    void *host[] = {out, d_out, seen, action};
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++)
+        free(host[i]);
+}
+
+static void classes_are_the_cpus(void **state)
+{
+    (void)state;
+    check_classes(1, 1, 0);
+    check_classes(7, 9, 0);
+    check_classes(70, 80, 1024);
+}
+
 /* The same to the bit whatever order threads and blocks run in. */
 static void order_does_not_matter(void **state)
 {
@@ -323,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(targets_are_the_cpus, open_device, close_device),
         cmocka_unit_test_setup_teardown(losses_are_the_cpus, open_device, close_device),
+        cmocka_unit_test_setup_teardown(classes_are_the_cpus, open_device, close_device),
         cmocka_unit_test_setup_teardown(order_does_not_matter, open_device, close_device),
         cmocka_unit_test_setup_teardown(what_is_not_finite_shows, open_device, close_device),
     };

@@ -7,8 +7,6 @@
 #include "tests/support/random_net.h"
 #include "tests/support/unit.h"
 
-#include <errno.h>
-
 #define DRAWN 32u
 
 static struct rm_backend *cpu, *device;
@@ -59,23 +57,8 @@ static void known_networks(void **state)
     size_t wrong = 0;
     (void)state;
     for (size_t i = 0; i < test_net_count; i++)
-        if (!test_nets[i].shape.history.queries)
-            wrong += !check(&test_nets[i], i);
+        wrong += !check(&test_nets[i], i);
     assert_int_equal(wrong, 0);
-}
-
-static void histories_are_refused(void **state)
-{
-    struct rm_net *net;
-    struct rm_net_workspace *w;
-    struct rm_error error;
-    (void)state;
-    assert_int_equal(rm_net_compile(&net, &darkroom_net.config, &darkroom_net.shape, &error), 0);
-    assert_int_equal(rm_net_workspace_create(&w, net, device, 2, 1, RM_NET_TRAIN, &error),
-                     -ENOTSUP);
-    assert_string_equal(error.text, "network: histories are for the CPU; set learner.device to "
-                                    "\"cpu\"");
-    rm_net_destroy(net);
 }
 
 static void drawn_networks(void **state)
@@ -95,7 +78,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(known_networks, open_backends, close_backends),
         cmocka_unit_test_setup_teardown(drawn_networks, open_backends, close_backends),
-        cmocka_unit_test_setup_teardown(histories_are_refused, open_backends, close_backends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

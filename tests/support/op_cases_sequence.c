@@ -298,6 +298,35 @@ static void span_one_dx(struct op_run *r)
     r->b->ops->span_one_dx(r->b, &of, dy, n, !first, op_out(r, (size_t)s.rows * n, 1.0));
 }
 
+/* Samples with fewer rows and with more. */
+static void span_last(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130), last = op_size(r, 40);
+    const struct samples s = samples(r, n, 0);
+    const struct rm_spans of = spans_of(&s);
+    const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
+    r->b->ops->span_last(r->b, &of, last, x, n, op_out(r, (size_t)s.batch * last * n, 1.0));
+}
+
+static void span_last_dx(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130), last = op_size(r, 40);
+    const struct samples s = samples(r, n, 0);
+    const struct rm_spans of = spans_of(&s);
+    const float *dy = op_in(r, (size_t)s.batch * last * n, 1.0f);
+    r->b->ops->span_last_dx(r->b, &of, last, dy, n, op_out(r, (size_t)s.rows * n, 1.0));
+}
+
+static void span_dropout(struct op_run *r)
+{
+    const uint32_t n = op_size(r, 130), first = op_below(r, 1000);
+    const struct samples s = samples(r, n, 0);
+    const struct rm_spans of = spans_of(&s);
+    const struct rm_dropout d = rm_dropout_of(7, RM_STREAM_DROPOUT, 2, 9, 0.1 * op_below(r, 9));
+    const float *x = op_in(r, (size_t)s.rows * n, 1.0f);
+    r->b->ops->span_dropout(r->b, &d, &of, first, n, x, op_out(r, (size_t)s.rows * n, 1.0));
+}
+
 static void spread(struct op_run *r)
 {
     const uint32_t n = op_size(r, 130);
@@ -560,6 +589,9 @@ const struct op_case op_sequence_cases[] = {
     {"find_spans", false, find_spans},
     {"span_one", false, span_one},
     {"span_one_dx", false, span_one_dx},
+    {"span_last", false, span_last},
+    {"span_last_dx", false, span_last_dx},
+    {"span_dropout", false, span_dropout},
     {"spread", false, spread},
     {"spread_dx", false, spread_dx},
     {"pointer", false, pointer},

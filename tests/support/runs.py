@@ -1,5 +1,6 @@
 """Real runs: a directory that they are made in, how they are started, asked and ended, and what is left of one in
 lockstep that another must have to the bit."""
+import array
 import hashlib
 import json
 import os
@@ -152,6 +153,20 @@ def undisturbed(file, settings):
 
 def differences(found, expected):
     return sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+
+
+def parameters(run):
+    """All parameters of a run's policy."""
+    with open(f"{run.latest()}/policies/agent_0.safetensors", "rb") as file:
+        file.seek(int.from_bytes(file.read(8), "little"), os.SEEK_CUR)
+        return array.array("f", file.read())
+
+
+def use_device(count=1):
+    """Runs from now on have `count` emulated devices, or those of the plugin in the environment."""
+    os.environ.setdefault("RINGMASTER_CUDA_PLUGIN", os.path.abspath(f"{BUILD}/lib/emulated/ringmaster-cuda.so"))
+    os.environ.setdefault("RINGMASTER_NCCL", os.path.abspath(f"{BUILD}/lib/emulated/libnccl.so.2"))
+    os.environ["RM_EMULATED_DEVICES"] = str(count)
 
 
 def report(tests, home_of=Home):

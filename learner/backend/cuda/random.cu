@@ -4,6 +4,7 @@
 #include "learner/backend/cuda/map.h"
 #include "learner/backend/cuda/math.h"
 #include "learner/backend/cuda/ops.h"
+#include "learner/backend/cuda/spans.h"
 
 extern "C" {
 #include "shm/base/draw.h"
@@ -119,6 +120,20 @@ struct dropping {
     }
 };
 
+struct dropping_rows {
+    struct dropping of; /* first: of the first sample */
+    struct rm_spans s;
+    uint32_t n;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span in = rm_span_of_row(s.spans, s.batch, r);
+        const size_t from = in.sample * (size_t)s.places + (r - in.from);
+        struct dropping row = of;
+        row.first += from * n - r * n;
+        row.store(r * n + i, in.sample < s.batch ? row.load(r * n + i) : 0.0f);
+    }
+};
+
 } // namespace
 
 void rm_cuda_normals(struct rm_backend *b, uint64_t key, uint32_t stream, uint32_t a, uint64_t c,
@@ -142,4 +157,14 @@ void rm_cuda_dropout(struct rm_backend *b, const struct rm_dropout *d, size_t fi
     struct rm_cuda *c = rm_cuda_of(b);
     const struct dropping op = {*d, c->before, c->times, first, x, y};
     rm_map(c, "dropout", op, n);
+}
+
+void rm_cuda_span_dropout(struct rm_backend *b, const struct rm_dropout *d,
+                          const struct rm_spans *s, uint32_t first, uint32_t n, const float *x,
+                          float *y)
+{
+    struct rm_cuda *c = rm_cuda_of(b);
+    const size_t at = (size_t)first * s->places * n;
+    const struct dropping_rows op = {{*d, c->before, c->times, at, x, y}, *s, n};
+    rm_map(c, "span_dropout", op, (size_t)s->rows, n);
 }

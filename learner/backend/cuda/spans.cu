@@ -139,6 +139,49 @@ struct taking_one_back {
     }
 };
 
+/* The last rows of a sample; zeros in place of those that it lacks. */
+struct taking_last {
+    struct rm_spans s;
+    const float *x;
+    uint32_t last, n;
+    float *y;
+    __device__ void at(size_t place, uint32_t i) const
+    {
+        const struct rm_span of = rm_span_of_sample(s.spans, (uint32_t)(place / last));
+        const uint32_t before_end = last - (uint32_t)(place % last);
+        y[place * n + i] =
+            before_end <= of.rows ? x[((size_t)of.from + of.rows - before_end) * n + i] : 0.0f;
+    }
+};
+
+struct taking_last_back {
+    struct rm_spans s;
+    const float *dy;
+    uint32_t last, n;
+    float *dx;
+    __device__ void at(size_t r, uint32_t i) const
+    {
+        const struct rm_span of = rm_span_of_row(s.spans, s.batch, r);
+        const size_t before_end = (size_t)of.from + of.rows - r; /* at least 1 in a sample */
+        dx[r * n + i] = of.sample < s.batch && before_end <= last
+                            ? dy[((size_t)of.sample * last + last - before_end) * n + i]
+                            : 0.0f;
+    }
+};
+
+/* A thread for a row. */
+struct finding_codes {
+    struct rm_history_codes h;
+    const float *x;
+    int32_t *codes;
+    __device__ void at(size_t r, uint32_t) const
+    {
+        const struct rm_span of = rm_span_of_row(h.spans, h.batch, r);
+        rm_history_row_codes(&h, x + r * h.width, (uint32_t)(r - of.from), of.rows,
+                             codes + r * RM_HISTORY_CODES);
+    }
+};
+
 /* Copies rows to their places in y, which was cleared; or from there. */
 struct spreading {
     struct rm_spans s;
@@ -225,6 +268,25 @@ void rm_cuda_span_one_dx(struct rm_backend *b, const struct rm_spans *s, const f
                          uint32_t n, bool mean, float *dx)
 {
     rm_map(rm_cuda_of(b), "span_one_dx", taking_one_back{*s, dy, n, mean, dx}, (size_t)s->rows, n);
+}
+
+void rm_cuda_span_last(struct rm_backend *b, const struct rm_spans *s, uint32_t last,
+                       const float *x, uint32_t n, float *y)
+{
+    rm_map(rm_cuda_of(b), "span_last", taking_last{*s, x, last, n, y}, (size_t)s->batch * last, n);
+}
+
+void rm_cuda_span_last_dx(struct rm_backend *b, const struct rm_spans *s, uint32_t last,
+                          const float *dy, uint32_t n, float *dx)
+{
+    rm_map(rm_cuda_of(b), "span_last_dx", taking_last_back{*s, dy, last, n, dx}, (size_t)s->rows,
+           n);
+}
+
+void rm_cuda_history_codes(struct rm_backend *b, const struct rm_history_codes *h, const float *x,
+                           int32_t *codes)
+{
+    rm_map(rm_cuda_of(b), "history_codes", finding_codes{*h, x, codes}, (size_t)h->rows, 1);
 }
 
 /* Launched for as many rows as there are places; rows that do not exist do nothing. */

@@ -200,4 +200,32 @@ static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *)
     RM_RUN_SHARED(c, loss_total, 1, 256, RM_BLOCK_SUM_BYTES, *in, terms);
 }
 
-const struct rm_value_ops rm_cuda_values = {.targets = targets, .loss = loss};
+/* --- classes --------------------------------------------------------------------------------- */
+
+/* One block, so that the sums have one order. */
+static __global__ void class_rows(struct rm_class_loss in)
+{
+    RM_SHARED(double, scratch);
+    struct rm_class_sums sums = {0.0, 0.0, 0.0, 0.0};
+    const size_t queries = (size_t)in.samples * in.queries;
+    for (size_t i = threadIdx.x; i < queries; i += blockDim.x)
+        rm_class_loss_query(&in, i, &sums);
+    sums.loss = rm_block_sum(sums.loss, scratch);
+    sums.entropy = rm_block_sum(sums.entropy, scratch);
+    sums.actions = rm_block_sum(sums.actions, scratch);
+    sums.types = rm_block_sum(sums.types, scratch);
+    if (threadIdx.x != 0)
+        return;
+    rm_figures_begin(in.figures, sums.loss, (double)queries);
+    in.figures->now_sums[RM_SUM_OF_ENTROPY] = sums.entropy;
+    in.figures->now_sums[RM_SUM_OF_ACTIONS] = sums.actions;
+    in.figures->now_sums[RM_SUM_OF_TYPES] = sums.types;
+}
+
+static void class_loss(struct rm_backend *b, const struct rm_class_loss *in, double *)
+{
+    RM_RUN_SHARED(rm_cuda_of(b), class_rows, 1, 1024, RM_BLOCK_SUM_BYTES, *in);
+}
+
+const struct rm_value_ops rm_cuda_values = {
+    .targets = targets, .loss = loss, .class_loss = class_loss};

@@ -105,8 +105,9 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
                            RM_ACT_NONE, qkv);
     p->ops->attention(p->b, &a, qkv, o, b->kept[STATS] + at * 2 * a.heads);
     if (asks(s)) {
+        const struct rm_spans of = rm_span_rows(p, &s->in);
         float *asked = b->kept[ASKED_O] + rm_kept_at(p, &s->out) * a.units;
-        rm_queries_pick(p, s, o, a.units, asked);
+        p->ops->span_last(p->b, &of, s->in.queries, o, a.units, asked);
         o = asked;
     }
     rm_net_product_forward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT], o,
@@ -119,11 +120,12 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, const str
     const struct rm_attention a = attention_of(p, s);
     size_t n = rm_rows_of(p, &s->in);
     const bool some = asks(s);
+    const struct rm_spans of = rm_span_rows(p, &s->in);
     rm_net_product_backward(p, &s->product[OUT_PRODUCT], &b->product[OUT_PRODUCT],
                             b->kept[some ? ASKED_O : O], rows->dy, rm_rows_of(p, &s->out),
                             b->kept[some ? D_ASKED_O : D_O]);
     if (some)
-        rm_queries_put(p, s, b->kept[D_ASKED_O], a.units, b->kept[D_O]);
+        p->ops->span_last_dx(p->b, &of, s->in.queries, b->kept[D_ASKED_O], a.units, b->kept[D_O]);
     p->ops->attention_dx(p->b, &a, b->kept[QKV], b->kept[O], b->kept[STATS], b->kept[D_O],
                          b->kept[D_QKV]);
     rm_net_product_backward(p, &s->product[QKV_PRODUCT], &b->product[QKV_PRODUCT], rows->x,

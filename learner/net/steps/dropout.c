@@ -11,38 +11,23 @@ int rm_compile_dropout(struct rm_compiler *c, const struct rm_layer_config *laye
     return 0;
 }
 
-/* `first`: position of the first of n numbers in the batch. */
-static void drop_from(const struct rm_pass *p, const struct rm_step *s, size_t first, size_t n,
-                      const float *x, float *y)
-{
-    const struct rm_net_input *in = p->input;
-    const struct rm_dropout d = rm_dropout_of(in->dropout_seed, RM_STREAM_DROPOUT, s->number,
-                                              in->dropout_update, s->layer.rate);
-    p->ops->dropout(p->b, &d, first, n, x, y);
-}
-
 /* y = x with some numbers dropped. */
 static void drop(const struct rm_pass *p, const struct rm_step *s, const float *x, float *y)
 {
     const struct rm_net_input *in = p->input;
-    size_t n = rm_rows_of(p, &s->out) * s->out.features;
+    const struct rm_dropout d = rm_dropout_of(in->dropout_seed, RM_STREAM_DROPOUT, s->number,
+                                              in->dropout_update, s->layer.rate);
+    const size_t n = rm_rows_of(p, &s->out) * s->out.features;
+    const size_t state =
+        (size_t)s->out.tokens * (s->out.per_quantile ? in->quantiles : 1) * s->out.features;
+    const uint32_t first = p->first + in->rows_before;
     if (!in->dropout_update || p->w->use == RM_NET_ACT) {
         rm_copy_floats(p, y, x, n);
-        return;
-    }
-    size_t state =
-        (size_t)s->out.tokens * (s->out.per_quantile ? in->quantiles : 1) * s->out.features;
-    size_t first = ((size_t)p->first + in->rows_before) * state;
-    const uint32_t *spans = s->out.queries ? rm_spans_of(p, &s->out) : NULL;
-    if (!spans) {
-        drop_from(p, s, first, n, x, y);
-        return;
-    }
-    /* A history's draws do not depend on the length of those before it. */
-    for (uint32_t i = 0; i < p->states; i++) {
-        const size_t at = (size_t)(spans[i] - spans[0]) * s->out.features;
-        drop_from(p, s, first + i * state, (size_t)(spans[i + 1] - spans[i]) * s->out.features,
-                  x + at, y + at);
+    } else if (s->out.queries) { /* a history's draws do not depend on the length of others */
+        const struct rm_spans of = rm_span_rows(p, &s->out);
+        p->ops->span_dropout(p->b, &d, &of, first, s->out.features, x, y);
+    } else {
+        p->ops->dropout(p->b, &d, first * state, n, x, y);
     }
 }
 

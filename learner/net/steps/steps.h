@@ -23,13 +23,9 @@ int rm_compile_message_passing(struct rm_compiler *c, const struct rm_layer_conf
 int rm_compile_graph_attention(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_graph_pool(struct rm_compiler *c, const struct rm_layer_config *layer);
 int rm_compile_history(struct rm_compiler *c, const struct rm_layer_config *layer);
-/* Of a history, its queries alone: see history.c. rm_queries_pick() copies the rows of queries,
- * of n floats each, from those of all current states; rm_queries_put() copies them back, and writes
- * zeros to the others. */
+/* Of a history, its queries alone: see history.c. */
 struct rm_row_form rm_queries_form(struct rm_row_form history);
 void rm_compile_queries(struct rm_compiler *c);
-void rm_queries_pick(const struct rm_pass *p, const struct rm_step *s, const float *x, size_t n, float *y);
-void rm_queries_put(const struct rm_pass *p, const struct rm_step *s, const float *y, size_t n, float *x);
 /* inputs.c: what comes before network.layers where observations have layers of their own. */
 int rm_compile_inputs(struct rm_compiler *c);
 /* Around layers: see tokens.c. `codes`: tokens of an observation of whole numbers for an embedding.

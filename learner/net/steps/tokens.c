@@ -39,18 +39,9 @@ void rm_compile_tokens(struct rm_compiler *c, const struct rm_token_set *set)
     rm_compile_step(c, RM_STEP_TOKENS, out);
 }
 
-static struct rm_spans spans_of(const struct rm_pass *p, const struct rm_row_form *form)
-{
-    return (struct rm_spans){.spans = rm_spans_of(p, form),
-                             .slots = rm_slots_of(p, form),
-                             .batch = p->states,
-                             .places = form->tokens,
-                             .rows = (uint32_t)rm_rows_of(p, form)};
-}
-
 static void leave_out(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const struct rm_spans of = spans_of(p, &s->out);
+    const struct rm_spans of = rm_span_rows(p, &s->out);
     p->ops->spread_dx(p->b, &of, rows->x, s->out.features, rows->y);
 }
 
@@ -58,7 +49,7 @@ static void leave_out(const struct rm_pass *p, const struct rm_step *s, const st
 static void leave_out_back(const struct rm_pass *p, const struct rm_step *s,
                            const struct rm_rows *rows)
 {
-    const struct rm_spans of = spans_of(p, &s->out);
+    const struct rm_spans of = rm_span_rows(p, &s->out);
     if (rows->dx)
         p->ops->spread(p->b, &of, rows->dy, s->out.features, rows->dx);
 }
@@ -77,14 +68,14 @@ void rm_compile_spread(struct rm_compiler *c)
 
 static void spread(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const struct rm_spans of = spans_of(p, &s->in);
+    const struct rm_spans of = rm_span_rows(p, &s->in);
     p->ops->spread(p->b, &of, rows->x, s->in.features, rows->y);
 }
 
 static void spread_back(const struct rm_pass *p, const struct rm_step *s,
                         const struct rm_rows *rows)
 {
-    const struct rm_spans of = spans_of(p, &s->in);
+    const struct rm_spans of = rm_span_rows(p, &s->in);
     if (rows->dx)
         p->ops->spread_dx(p->b, &of, rows->dy, s->in.features, rows->dx);
 }
@@ -112,13 +103,13 @@ void rm_compile_first(struct rm_compiler *c)
 
 static void one(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const struct rm_spans of = spans_of(p, &s->in);
+    const struct rm_spans of = rm_span_rows(p, &s->in);
     p->ops->span_one(p->b, &of, rows->x, s->out.features, s->kind == RM_STEP_MEAN_POOL, rows->y);
 }
 
 static void one_back(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
-    const struct rm_spans of = spans_of(p, &s->in);
+    const struct rm_spans of = rm_span_rows(p, &s->in);
     if (rows->dx)
         p->ops->span_one_dx(p->b, &of, rows->dy, s->out.features, s->kind == RM_STEP_MEAN_POOL,
                             rows->dx);

@@ -284,7 +284,7 @@ static void is_query(uint32_t query, uint32_t lane, uint32_t t)
     for (uint32_t i = RM_HISTORY_FEATURES; i < WIDTH; i++)
         assert_true(r[i] == 0);
     assert_int_equal(action[query], action_of(lane, t));
-    assert_int_equal(rm_histories_type(REGION, query), query == REGION - 1 ? 2 : 0);
+    assert_int_equal(rm_history_type(REGION, query), query == REGION - 1 ? 2 : 0);
 }
 
 /* Context rows of the pair. */
@@ -383,7 +383,7 @@ static void samples_are_counted(void **unused)
     (void)unused;
     uint32_t going_on = 0;
     for (uint32_t query = 0; query < REGION; query++)
-        going_on += rm_histories_type(REGION, query) == 0;
+        going_on += rm_history_type(REGION, query) == 0;
     assert_int_equal(going_on, 79); /* of 80: how often a head that always says so is right */
     char name[16];
     record("000", 0, LANES_MOST, ROWS_MOST);

@@ -1,30 +1,33 @@
 /* Networks over packed histories, on the cores that there are.
  *
- * distil.train   updates of the dark room's transformer (227,656 parameters, four post-norm blocks
- *                of 64, four heads, dropout 0.1): 16 regions of 80 queries, two of them without a
- *                region before it; forward pass, cross-entropy of actions and 0.1 of types,
- *                gradient and AdamW. Samples are queries. Ceiling: the operations that the queries
- *                need (behind the last attention, only their own rows), at the FMA peak of the
- *                cores.
+ * distil.train   updates of config/darkroom-distil.json (a transformer of 227,656 parameters) with
+ *                16 regions of 80 queries, two of them without a region before it. Samples are
+ *                queries. Ceiling: the operations that the queries need (behind the last attention,
+ *                only their own rows), at the FMA peak of the cores.
  * distil.act     acting with it in eight lanes, on one core, with keys and values of the context
- *                kept; compared with acting by the whole context. */
+ *                kept; compared with acting by the whole context.
+ * cuda.distil.update   milliseconds of such an update with 13 regions, on a GPU, batches crossing
+ *                from the host. Skipped where there is none. */
 #include "learner/net/history.h"
 
 #include "actor/context.h"
+#include "actor/worlds/plan.h"
+#include "config/config.h"
+#include "learner/algo/trainer.h"
+#include "learner/device_choice.h"
 #include "learner/net/net.h"
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
 #include "shm/base/rng.h"
 
-#include <math.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { RUNS = 9, PAIRS = 16, REGION = 80, CONTEXT = 2 * REGION + 2, FEATURES = 10 };
-enum { ACTIONS = 5, TYPES = 3, OUTPUTS = ACTIONS + TYPES, CELLS = 9, BLOCK = 11, BLOCKS = 4 };
-enum { LANES = 8 };
+enum { ACTIONS = 5, TYPES = 3, CELLS = 9, LANES = 8, DEVICE_PAIRS = 13 };
 
 static void need(int code, const struct rm_error *error)
 {
@@ -34,27 +37,18 @@ static void need(int code, const struct rm_error *error)
     }
 }
 
-static struct rm_network_config transformer(void)
+/* The experiment, with its network and its shape. */
+static struct rm_experiment experiment;
+static struct rm_plan plan;
+
+static void load(uint32_t pairs)
 {
-    static const struct rm_layer_config block[BLOCK] = {
-        {.type = RM_LAYER_ATTENTION, .heads = 4, .causal = true, .rate = 0.1, .xavier = true},
-        {.type = RM_LAYER_DROPOUT, .rate = 0.1},
-        {.type = RM_LAYER_RESIDUAL, .span = 2},
-        {.type = RM_LAYER_LAYER_NORM},
-        {.type = RM_LAYER_LINEAR, .units = 256},
-        {.type = RM_LAYER_GELU},
-        {.type = RM_LAYER_DROPOUT, .rate = 0.1},
-        {.type = RM_LAYER_LINEAR, .units = 64},
-        {.type = RM_LAYER_DROPOUT, .rate = 0.1},
-        {.type = RM_LAYER_RESIDUAL, .span = 5},
-        {.type = RM_LAYER_LAYER_NORM},
-    };
-    struct rm_network_config config = {
-        .layer_count = 1 + BLOCKS * BLOCK,
-        .layers = {{.type = RM_LAYER_HISTORY, .units = 64, .codes = 328}}};
-    for (uint32_t i = 0; i < BLOCKS; i++)
-        memcpy(config.layers + 1 + i * BLOCK, block, sizeof block);
-    return config;
+    char batch[32];
+    const struct rm_override set[] = {{batch}};
+    struct rm_error error = {""};
+    snprintf(batch, sizeof batch, "sample.batch=%u", pairs);
+    need(rm_config_load(&experiment, "config/darkroom-distil.json", set, 1, &error), &error);
+    need(rm_plan_make(&plan, &experiment, &error), &error);
 }
 
 static void put_transition(struct rm_rng *rng, float *row)
@@ -86,34 +80,6 @@ static void put_region(struct rm_rng *rng, bool first, float *x)
                        rm_rng_below(rng, CELLS * CELLS), NULL, FEATURES);
 }
 
-/* Gradient of the cross-entropy of n logits with target `target`; returns it. */
-static double cross_entropy(const float *z, uint32_t n, uint32_t target, float scale, float *d)
-{
-    float most = z[0];
-    for (uint32_t i = 1; i < n; i++)
-        most = z[i] > most ? z[i] : most;
-    float sum = d[0] = expf(z[0] - most);
-    for (uint32_t i = 1; i < n; i++)
-        sum += d[i] = expf(z[i] - most);
-    for (uint32_t i = 0; i < n; i++)
-        d[i] = scale * (d[i] / sum - (i == target ? 1.0f : 0.0f));
-    return (double)scale * (double)(logf(sum) + most - z[target]);
-}
-
-static void put_loss(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
-                     double sums[RM_NET_SUMS])
-{
-    const uint8_t *actions = self;
-    const float scale = 1.0f / (PAIRS * REGION);
-    for (uint32_t i = 0; i < rows * REGION; i++) {
-        const float *z = out + (size_t)i * OUTPUTS;
-        float *d = d_out + (size_t)i * OUTPUTS;
-        sums[0] += cross_entropy(z, ACTIONS, actions[first * REGION + i], scale, d);
-        sums[0] += cross_entropy(z + ACTIONS, TYPES, i % REGION == REGION - 1 ? 2 : 0, 0.1f * scale,
-                                 d + ACTIONS);
-    }
-}
-
 static bool is_first(uint32_t pair)
 {
     return pair % 12 == 0;
@@ -122,75 +88,99 @@ static bool is_first(uint32_t pair)
 /* Operations of a region of an update, with so many rows of context. */
 static double region_flops(uint32_t context)
 {
-    const struct rm_network_config config = transformer();
     const struct rm_net_shape shape =
         rm_history_shape(context, REGION, FEATURES, CELLS * CELLS, ACTIONS, TYPES);
     struct rm_net *net;
     struct rm_error error;
-    need(rm_net_compile(&net, &config, &shape, &error), &error);
+    need(rm_net_compile(&net, &experiment.network, &shape, &error), &error);
     const double flops = rm_net_forward_flops(net, 1, 0) + rm_net_backward_flops(net, 1, 0);
     rm_net_destroy(net);
     return flops;
 }
 
-static void train(uint32_t threads)
+/* Seconds of `updates` updates, in each of the runs. Two more come before, unless there is one. */
+static void train(struct rm_backend *b, uint32_t updates, int runs, double *seconds, double *peak)
 {
-    const struct rm_network_config config = transformer();
-    const struct rm_net_shape shape =
-        rm_history_shape(CONTEXT, REGION, FEATURES, CELLS * CELLS, ACTIONS, TYPES);
+    const struct rm_batch_extras none = {0};
+    const struct rm_trainer_spec spec = {
+        .experiment = &experiment, .backend = b, .shape = plan.policy[0].shape, .name = "policy"};
+    struct rm_batch batch = {.size = experiment.sample.batch,
+                             .inputs = spec.shape.inputs,
+                             .actions = ACTIONS,
+                             .queries = REGION};
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
-    struct rm_backend *b;
-    struct rm_net *net;
-    struct rm_net_workspace *w;
-    struct rm_error error;
-    need(rm_backend_cpu_create(&b, threads, "auto", &error), &error);
-    need(rm_net_compile(&net, &config, &shape, &error), &error);
-    need(rm_net_workspace_create(&w, net, b, PAIRS, 1, RM_NET_TRAIN, &error), &error);
-    const size_t n = rm_net_param_count(net);
-    float *params = b->ops->alloc(b, n), *grads = b->ops->alloc(b, n), *m = b->ops->alloc(b, n);
-    float *v = b->ops->alloc(b, n), *x = b->ops->alloc(b, (size_t)PAIRS * shape.inputs);
-    static uint8_t actions[PAIRS * REGION];
-    if (!params || !grads || !m || !v || !x)
-        exit(1);
-    for (uint32_t i = 0; i < PAIRS; i++)
-        put_region(&rng, is_first(i), x + (size_t)i * shape.inputs);
-    for (size_t i = 0; i < sizeof actions; i++)
-        actions[i] = (uint8_t)rm_rng_below(&rng, ACTIONS);
-    rm_net_init(net, params, rm_rng_at(1, RM_STREAM_INIT, 0, 0));
-    const struct rm_net_loss loss = {put_loss, actions};
-    double values[RUNS], peak = 0;
-    for (int r = -2, step = 1; r < RUNS; r++, step++) {
+    struct rm_trainer *trainer;
+    struct rm_error error = {""};
+    uint64_t number = 0;
+    need(rm_batch_alloc(&batch, &none, &error), &error);
+    need(rm_trainer_create(&trainer, &spec, &error), &error);
+    for (uint32_t i = 0; i < batch.size; i++)
+        put_region(&rng, is_first(i), batch.obs + (size_t)i * batch.inputs);
+    for (uint32_t i = 0; i < batch.size * REGION; i++)
+        batch.action[i] = (int32_t)rm_rng_below(&rng, ACTIONS);
+    for (int r = runs > 1 ? -2 : 0; r < runs; r++) {
         const double now = rm_bench_fma_once(NULL);
-        peak = now > peak ? now : peak;
+        *peak = now > *peak ? now : *peak;
         const uint64_t start = rm_now_ns();
-        for (int i = 0; i < 4; i++) {
-            const struct rm_net_input input = {.x = x,
-                                               .batch = PAIRS,
-                                               .dropout_seed = 1,
-                                               .dropout_update = (uint64_t)(4 * step + i)};
-            const struct rm_adam adam = {3e-4f, 0.9f, 0.99f, 1e-8f, (uint64_t)step, 0.01f};
-            double sums[RM_NET_SUMS];
-            rm_net_prepare(w, params);
-            rm_net_learn(w, params, &input, &loss, grads, sums);
-            b->ops->adam(b, &adam, 1.0f, grads, n, params, m, v);
-        }
+        for (uint32_t i = 0; i < updates; i++)
+            rm_trainer_update(trainer, &batch, ++number, NULL);
+        b->ops->finish(b);
         if (r >= 0)
-            values[r] = 4.0 * PAIRS * REGION / ((double)(rm_now_ns() - start) * 1e-9);
+            seconds[r] = (double)(rm_now_ns() - start) * 1e-9;
     }
-    double flops = 0;
+    if (b->ops->failed(b, &error))
+        need(-EIO, &error);
+    rm_trainer_destroy(trainer);
+    rm_batch_free(&batch);
+}
+
+static void train_on_cores(uint32_t threads)
+{
+    struct rm_backend *b;
+    struct rm_error error;
+    double values[RUNS], peak = 0, flops = 0;
+    char note[64];
+    load(PAIRS);
+    need(rm_backend_cpu_create(&b, threads, "auto", &error), &error);
+    train(b, 4, RUNS, values, &peak);
+    rm_backend_destroy(b);
+    for (int r = 0; r < RUNS; r++)
+        values[r] = 4.0 * PAIRS * REGION / values[r];
     for (uint32_t i = 0; i < PAIRS; i++)
         flops += region_flops(is_first(i) ? REGION : CONTEXT) / (PAIRS * REGION);
-    char note[64];
     snprintf(note, sizeof note, "%u thread%s, %.2f Mflop a sample", threads,
              threads == 1 ? "" : "s", flops * 1e-6);
     rm_bench_report(&(struct rm_bench_result){"distil.train", "samples/s", values, RUNS,
                                               threads * peak * 1e9 / flops, 0, note});
-    float *all[] = {params, grads, m, v, x};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        b->ops->release(b, all[i]);
-    rm_net_workspace_destroy(w);
-    rm_net_destroy(net);
-    rm_backend_destroy(b);
+}
+
+/* Returns false if there is no device. */
+static bool train_on_device(void)
+{
+    const struct rm_device_request request = {.device = "cuda:0"};
+    const char *fewer = getenv("RM_BENCH_UPDATES"); /* to see whether it runs */
+    const uint32_t updates = fewer ? 1 : 20, pairs = fewer ? 1 : DEVICE_PAIRS;
+    const int runs = fewer ? 1 : RUNS;
+    struct rm_device_choice choice;
+    struct rm_backend *b;
+    struct rm_error error = {""};
+    double values[RUNS], unused = 0;
+    if (rm_device_choose(&choice, &request, &error)) {
+        printf("cuda.distil.update: skipped: %s\n", error.text);
+        return false;
+    }
+    load(pairs);
+    need(rm_device_open(&b, &choice, &request, &error), &error);
+    train(b, updates, runs, values, &unused);
+    rm_device_close(b);
+    for (int r = 0; r < runs; r++)
+        values[r] *= 1e3 / updates;
+    rm_bench_report(&(struct rm_bench_result){.name = "cuda.distil.update",
+                                              .unit = "ms",
+                                              .values = values,
+                                              .runs = runs,
+                                              .note = fewer ? "80 samples" : "1,040 samples"});
+    return true;
 }
 
 /* --- acting ---------------------------------------------------------------------------------- */
@@ -230,10 +220,8 @@ static void act(void)
                                               .shape = {2},
                                               .high = CELLS - 1,
                                               .actions = ACTIONS};
-    const struct rm_network_config config = transformer();
-    const struct rm_net_shape shape =
-        rm_history_shape(CONTEXT, REGION, FEATURES, CELLS * CELLS, ACTIONS, TYPES);
-    const struct rm_net_shape alone = rm_history_alone(shape);
+    load(PAIRS);
+    const struct rm_net_shape shape = plan.policy[0].shape, alone = rm_history_alone(shape);
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
     struct rm_backend *b;
     struct rm_net *net;
@@ -241,7 +229,7 @@ static void act(void)
     struct rm_context *kept, *whole;
     struct rm_error error;
     need(rm_backend_cpu_create(&b, 1, "auto", &error), &error);
-    need(rm_net_compile(&net, &config, &alone, &error), &error);
+    need(rm_net_compile(&net, &experiment.network, &alone, &error), &error);
     need(rm_net_workspace_create(&w, net, b, LANES, 1, RM_NET_ACT, &error), &error);
     need(rm_context_create(&kept, &agent, &shape, net, LANES, &error), &error);
     need(rm_context_create(&whole, &agent, &shape, NULL, LANES, &error), &error);
@@ -272,9 +260,12 @@ static void act(void)
 
 int main(int argc, char **argv)
 {
+    bool done = true;
     if (rm_bench_wanted(argc, argv, "distil.train"))
-        train(sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1);
+        train_on_cores(sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1);
     if (rm_bench_wanted(argc, argv, "distil.act"))
         act();
-    return 0;
+    if (rm_bench_wanted(argc, argv, "cuda.distil.update"))
+        done = train_on_device();
+    return done ? 0 : 77;
 }

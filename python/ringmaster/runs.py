@@ -187,6 +187,7 @@ class Progress:
         self.shown, self.clock = shown, clock
         self.terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
         self.next_s = clock() + (0 if self.terminal else EVERY_S)
+        self.said = ""
 
     def show(self, status: Dict[str, Any], last: bool = False) -> None:
         now = self.clock()
@@ -199,6 +200,9 @@ class Progress:
         line = (f"[{'=' * int(BAR * done):{BAR}}] {100 * done:3.0f} %  {progress['steps']:,} steps  "
                 f"{status['rates']['steps_per_s'] or 0:,.0f}/s" + ("" if score is None else f"  score {score:.4g}")
                 + ("" if last or not left else f"  {left:,.0f} s left"))
+        if line == self.said:
+            return
+        self.said = line
         print(f"{line:100.100}" if self.terminal else line, end="\r" if self.terminal else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:

@@ -377,6 +377,7 @@ def test_progress_in_a_file_is_a_line_every_some_seconds(capfd):
         progress.show(status_of(steps))
         now[0] += 1
     progress.show(status_of(1000), last=True)
+    progress.show(status_of(1000), last=True)  # nothing new
     progress.end()
     said = capfd.readouterr().err
     assert said.endswith("\n") and "\r" not in said

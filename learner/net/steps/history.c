@@ -131,13 +131,19 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, const str
 static void init(const struct rm_net *net, const struct rm_step *s, float *params,
                  struct rm_rng *rng)
 {
-    const size_t units = s->out.features, queries = net->shape.history.query_codes * units;
-    const double small = 0.02;
+    const struct {
+        size_t rows;
+        double deviation;
+    } tables[] = {{net->shape.history.query_codes, 1},
+                  {RM_HISTORY_ENDS, 0.02},
+                  {RM_HISTORY_TYPES, 1},
+                  {s->layer.codes, 0.02}};
     float *at = params + s->weight;
-    rm_init_fill_normal(at, queries, 1, rng);
-    rm_init_fill_normal(at += queries, RM_HISTORY_ENDS * units, small, rng);
-    rm_init_fill_normal(at += RM_HISTORY_ENDS * units, RM_HISTORY_TYPES * units, 1, rng);
-    rm_init_fill_normal(at += RM_HISTORY_TYPES * units, s->layer.codes * units, small, rng);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const size_t floats = tables[i].rows * s->out.features;
+        rm_init_fill_normal(at, floats, tables[i].deviation, rng);
+        at += floats;
+    }
 }
 
 const struct rm_step_ops rm_history_step = {

@@ -30,8 +30,8 @@ static uint32_t layers_of(experiment_t *e, enum rm_layer_type type)
 
 static bool priority_algorithm(experiment_t *e, char *text, size_t bytes)
 {
-    return e->priority.kind != RM_PRIORITY_UNIFORM &&
-           rm_algorithm_traits(e->algorithm.name)->value &&
+    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
+    return e->priority.kind != RM_PRIORITY_UNIFORM && (traits->value || traits->histories) &&
            SAY("\"%s\" draws by the errors of action values, and algorithm.name %s has none; use "
                "\"uniform\"",
                rm_priority_names[e->priority.kind], rm_algorithm_names[e->algorithm.name]);

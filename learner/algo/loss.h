@@ -1,4 +1,5 @@
-/* loss: targets and losses of the value-based algorithms on the CPU, as the CPU's rm_value_ops. */
+/* loss: targets and losses of the value-based algorithms on the CPU; with the loss of distill the
+ * CPU's rm_value_ops. */
 #ifndef RM_LEARNER_ALGO_LOSS_H
 #define RM_LEARNER_ALGO_LOSS_H
 

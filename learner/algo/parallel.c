@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch as drawn; `first` is the first replica's part of it, and identifies the update. */
+/* A batch as drawn; `first` is the first replica's part of it, and identifies the update. Batches
+ * of histories come from elsewhere. */
 struct whole {
     struct rm_batch batch;
     const struct rm_batch *first;
@@ -50,8 +51,7 @@ static int make_batch(struct rm_batch *b, const struct rm_update_ops *ops,
     *b = (struct rm_batch){.size = spec->experiment->sample.batch,
                            .inputs = spec->shape.inputs,
                            .actions = spec->shape.actions,
-                           .reals = spec->shape.reals,
-                           .queries = spec->shape.history.queries};
+                           .reals = spec->shape.reals};
     return rm_batch_alloc(b, &extras, error);
 }
 
@@ -79,7 +79,7 @@ static int make(struct parallel *p, const struct rm_update_ops *ops,
         if (!rc)
             p->trainer.all[p->trainer.count++] = one->all[0];
     }
-    for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc; i++)
+    for (uint32_t i = 0; i < RM_TRAINER_DEPTH && !rc && !spec->shape.history.queries; i++)
         rc = make_batch(&p->whole[i].batch, ops, spec, error);
     return rc ? rc : rm_record(p->trainer.all, p->trainer.count, true, error);
 }

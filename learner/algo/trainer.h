@@ -1,6 +1,6 @@
 /* trainer: one policy's networks, target networks and optimizer state, and the update that moves
  * them with batches from replay. An algorithm is a struct rm_update_ops (updates.h): dqn.c (dqn,
- * qr-dqn, iqn), sac.c, r2d2.c, clone.c. The code for replay depends on no algorithm.
+ * qr-dqn, iqn), sac.c, r2d2.c, clone.c, distill.c. The code for replay depends on no algorithm.
  *
  * All randomness is a function of (seed, policy, update, pass), so an update is a function of
  * parameters, moments and batch. Belongs to one thread; nothing is allocated after create. */
@@ -137,8 +137,8 @@ struct rm_trainer_result rm_trainer_gradient(struct rm_trainer *trainer,
                                              const struct rm_batch *batch, uint64_t number,
                                              struct rm_phase_clock *clock);
 
-/* distill: the losses of a batch that is not learned from, without dropout. Changes
- * nothing. */
+/* distill: the losses of a batch that is not learned from, without dropout. Changes nothing. The
+ * batch may have fewer samples than those of updates, but its arrays are of that size. */
 struct rm_trainer_result rm_trainer_measure(struct rm_trainer *trainer,
                                             const struct rm_batch *batch);
 

@@ -1,4 +1,5 @@
-/* value_ops: targets and losses of the value-based algorithms, operations that every backend has
+/* value_ops: targets and losses of the algorithms that learn from replay by values, and the loss of
+ * distill, operations that every backend has
  * (learner/algo/learning.h). The equations are in learner/algo/algo.h and loss.h. Pointers are to
  * the backend's memory, except where a comment names another. */
 #ifndef RM_LEARNER_BACKEND_VALUE_OPS_H
@@ -58,7 +59,7 @@ struct rm_value_loss {
 /* figures->sums of updates that learn from replay, over figures->samples. */
 enum rm_value_sum {
     RM_SUM_OF_Q = 0,       /* mean over quantiles of q(s, action); SAC: expected value */
-    RM_SUM_OF_ENTROPY,     /* only SAC and distill */
+    RM_SUM_OF_ENTROPY,     /* only SAC, clone and distill */
     RM_SUM_OF_TEMPERATURE, /* only SAC */
     RM_SUM_OF_GAP,         /* only SAC: target entropy - entropy */
     RM_SUM_OF_ACTIONS,     /* only distill: cross-entropy of actions */

@@ -76,14 +76,15 @@ static void name_step(const struct rm_net *net, uint32_t index, char *text, size
     snprintf(text, bytes, "%s", rm_step_ops[net->steps[index].kind]->name);
 }
 
-/* Rows of a step's result that are there to be looked at. */
+/* Rows of a step's result that are there to be looked at. On a device, which alone knows the spans,
+ * all rows of the buffer: those after the last sample's are finite, too. */
 static size_t rows_of(const struct rm_net_workspace *w, const struct rm_net_input *input,
                       uint32_t index)
 {
     const struct rm_row_form *form = &w->net->steps[index].out;
     if (!w->needed[index] || !w->steps[index].whole || w->steps[index].compact)
         return 0;
-    return form->padded
+    return form->padded && !rm_on_device(w)
                ? w->spans[form->padded - 1][input->batch]
                : (size_t)input->batch * form->tokens * (form->per_quantile ? input->quantiles : 1);
 }

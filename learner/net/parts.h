@@ -323,7 +323,8 @@ extern const rm_compile_fn rm_layer_compile[RM_LAYER_TYPE_COUNT];
 
 /* Is the workspace's memory on a device? Then a step processes all rows at once. If padding has no
  * rows, buffers have room for every token, because only the device knows the number of rows. Unused
- * rows at the end are zeros, also in gradients, so they add nothing to the gradients of weights. */
+ * rows at the end are finite, and their gradients are zeros, so they add nothing to the gradients
+ * of weights. */
 static inline bool rm_on_device(const struct rm_net_workspace *w)
 {
     return w->backend->device != NULL;

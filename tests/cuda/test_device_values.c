@@ -314,6 +314,14 @@ static void check_classes(uint32_t samples, uint32_t queries, float scale)
     device->ops->download(device, (float *)(void *)&figures, in[3], sizeof figures / sizeof(float));
     rm_test_device_fine(device);
     assert_near(d_out, seen, rows * 8, 1e-6);
+    for (uint32_t q = 0; q < rows; q++) { /* p - 1, times part and scale */
+        const float *of = out + q * 8;
+        double sum = 0, own = of[action[q]];
+        for (int a = 0; a < 5; a++)
+            sum += exp((double)of[a] - own);
+        const double d = (1 / sum - 1) * (scale > 0 ? (double)scale : 1) / rows;
+        assert_true(fabs(seen[q * 8 + (uint32_t)action[q]] - d) <= 1e-5 * fabs(d) + 1e-9);
+    }
     assert_true(fabs(sums[0] - figures.last_loss) <= 1e-12 * sums[0]);
     assert_true(figures.now_samples == (double)rows);
     for (int k = 0; k < RM_NET_SUMS - 1; k++)

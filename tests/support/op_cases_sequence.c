@@ -327,6 +327,40 @@ static void span_dropout(struct op_run *r)
     r->b->ops->span_dropout(r->b, &d, &of, first, n, x, op_out(r, (size_t)s.rows * n, 1.0));
 }
 
+/* Of samples with fewer rows than queries, too, and of codes that are in no table. */
+static void history_codes(struct op_run *r)
+{
+    const uint32_t width = 2 + op_below(r, 9);
+    const struct samples s = samples(r, width, 0);
+    const struct rm_history_codes h = {.spans = s.spans,
+                                       .batch = s.batch,
+                                       .rows = s.rows,
+                                       .width = width,
+                                       .queries = 1 + op_below(r, 20),
+                                       .query_codes = 1 + op_below(r, 9),
+                                       .positions = 1 + op_below(r, 40)};
+    float *x = calloc((size_t)s.rows * width + 1, sizeof *x);
+    float *codes = op_out(r, (size_t)s.rows * RM_HISTORY_CODES, WORDS);
+    for (uint32_t i = 0; x && i < s.rows; i++) {
+        x[i * width] = (float)op_below(r, RM_HISTORY_KINDS + 1);
+        x[i * width + 1] = (float)op_below(r, 12) - 1.0f;
+    }
+    const float *there = op_words(r, x, (size_t)s.rows * width);
+    r->failed = r->failed || !x;
+    if (!r->failed && r->b->ops->history_codes)
+        r->b->ops->history_codes(r->b, &h, there, (int32_t *)(void *)codes);
+    for (uint32_t i = 0; !r->failed && !r->b->ops->history_codes && i < s.rows; i++) {
+        uint32_t sample = 0;
+        while (sample < s.batch && s.spans[sample + 1] <= i)
+            sample++;
+        const uint32_t from = sample < s.batch ? s.spans[sample] : 0;
+        const uint32_t rows = sample < s.batch ? s.spans[sample + 1] - from : 0;
+        rm_history_row_codes(&h, x + (size_t)i * width, i - from, rows,
+                             (int32_t *)(void *)codes + (size_t)i * RM_HISTORY_CODES);
+    }
+    free(x);
+}
+
 static void spread(struct op_run *r)
 {
     const uint32_t n = op_size(r, 130);
@@ -592,6 +626,7 @@ const struct op_case op_sequence_cases[] = {
     {"span_last", false, span_last},
     {"span_last_dx", false, span_last_dx},
     {"span_dropout", false, span_dropout},
+    {"history_codes", false, history_codes},
     {"spread", false, spread},
     {"spread_dx", false, spread_dx},
     {"pointer", false, pointer},

@@ -1,4 +1,4 @@
-/* Targets and losses of DQN, QR-DQN and IQN (value_ops.h); sums by one thread have the CPU's
+/* Targets and losses of DQN, QR-DQN and IQN, and the loss of distillation (value_ops.h); sums by one thread have the CPU's
  * order. */
 #include "learner/backend/cuda/tables.h"
 
@@ -202,8 +202,10 @@ static void loss(struct rm_backend *b, const struct rm_value_loss *in, double *)
 
 /* --- classes --------------------------------------------------------------------------------- */
 
+#define CLASS_THREADS 256u
+
 /* One block, so that the sums have one order. */
-static __global__ void class_rows(struct rm_class_loss in)
+static __global__ void __launch_bounds__(CLASS_THREADS) class_rows(struct rm_class_loss in)
 {
     RM_SHARED(double, scratch);
     struct rm_class_sums sums = {0.0, 0.0, 0.0, 0.0};
@@ -224,7 +226,7 @@ static __global__ void class_rows(struct rm_class_loss in)
 
 static void class_loss(struct rm_backend *b, const struct rm_class_loss *in, double *)
 {
-    RM_RUN_SHARED(rm_cuda_of(b), class_rows, 1, 1024, RM_BLOCK_SUM_BYTES, *in);
+    RM_RUN_SHARED(rm_cuda_of(b), class_rows, 1, CLASS_THREADS, RM_BLOCK_SUM_BYTES, *in);
 }
 
 const struct rm_value_ops rm_cuda_values = {

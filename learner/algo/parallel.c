@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A batch as drawn; `first` is the first replica's part of it, and identifies the update. Batches
- * of histories come from elsewhere. */
+ * of histories are made by learner/prepared.h. */
 struct whole {
     struct rm_batch batch;
     const struct rm_batch *first;

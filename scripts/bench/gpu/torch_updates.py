@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The updates of scripts/bench/bench_cuda.c in PyTorch, for a comparison in the same run.
+"""The updates of scripts/bench/bench_cuda.c and bench_history.c in PyTorch, for a comparison in the same run.
 
 usage: torch_updates.py [--device cuda:0] [--seconds 2] [--forms eager,compiled] [NAME]...
 
 Names:
-  mlp   DQN, two layers of 128, batch 1024, Adam: updates/s
-  w1    the treasure hunt: five IQN learners, batch 64, 12 quantiles, noisy layers, double Q, soft target:
-        updates/s of all five together
-  w3    the Goodhart grid: PPO on 24,576 samples, 4 epochs of one minibatch, a convolutional network of 4 M
-        parameters, bf16 products: environment steps/s that its updates allow (acting not counted)
-  peak  one matrix product, 8192 x 8192 x 8192 in bf16: TFLOP/s
+  mlp     DQN, two layers of 128, batch 1024, Adam: updates/s
+  w1      the treasure hunt: five IQN learners, batch 64, 12 quantiles, noisy layers, double Q, soft target:
+          updates/s of all five together
+  w3      the Goodhart grid: PPO on 24,576 samples, 4 epochs of one minibatch, a convolutional network of 4 M
+          parameters, bf16 products: environment steps/s that its updates allow (acting not counted)
+  distil  the dark room's transformer: 13 regions of 80 packed queries, dropout, both losses, AdamW: updates/s
+  peak    one matrix product, 8192 x 8192 x 8192 in bf16: TFLOP/s
 
 eager: as written. compiled: torch.compile(mode="max-autotune-no-cudagraphs") of loss and gradient, and the
 whole update, optimizer and target included, captured into one CUDA graph. Prints one JSON object a figure.
@@ -181,6 +182,86 @@ class Goodhart:
         self.optimizer.step()
 
 
+class Block(nn.Module):
+    def __init__(self, units, heads, rate):
+        super().__init__()
+        self.heads, self.rate = heads, rate
+        self.qkv, self.out = nn.Linear(units, 3 * units), nn.Linear(units, units)
+        self.up, self.down = nn.Linear(units, 4 * units), nn.Linear(4 * units, units)
+        self.norms = nn.ModuleList([nn.LayerNorm(units), nn.LayerNorm(units)])
+
+    def forward(self, x, mask):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=self.rate)
+        x = self.norms[0](x + F.dropout(self.out(o.transpose(1, 2).flatten(2)), self.rate))
+        y = self.down(F.dropout(F.gelu(self.up(x)), self.rate))
+        return self.norms[1](x + F.dropout(y, self.rate))
+
+
+class Darkroom(nn.Module):
+    """A row of the context is a transition (kind 1), its begin (2) or its end (3)."""
+
+    def __init__(self, context, units=64, heads=4, blocks=4, rate=0.1):
+        super().__init__()
+        self.rows = context
+        self.context, self.query = nn.Linear(10, units), nn.Embedding(81, units)
+        self.ends, self.types = nn.Parameter(torch.randn(2, units) * 0.02), nn.Embedding(3, units)
+        self.position = nn.Parameter(torch.randn(328, units) * 0.02)
+        self.blocks = nn.ModuleList([Block(units, heads, rate) for _ in range(blocks)])
+        self.action, self.kind = nn.Linear(units, 5), nn.Linear(units, 3)
+
+    def forward(self, kind, features, query, place, mask):
+        x = torch.where((kind == 1)[..., None], self.context(features), torch.cat([self.ends, self.ends])[kind])
+        x = torch.cat([x, self.query(query)], 1)
+        kinds = F.pad(torch.where(kind > 1, kind - 1, 0), (0, query.shape[1]))
+        x = x + self.types(kinds) + self.position[place]
+        for block in self.blocks:
+            x = block(x, mask)
+        x = x[:, self.rows:]
+        return self.action(x), self.kind(x)
+
+
+class Distil:
+    """Regions of packed queries, one in twelve without a region before it; one mask for a batch."""
+
+    def __init__(self, device, pairs=13, region=80):
+        context, self.samples = 2 * region + 2, pairs * region
+        kind = torch.ones(pairs, context, dtype=torch.long)
+        kind[:, 0], kind[:, region + 1], kind[:, region + 2] = 2, 3, 2
+        kind[::12] = 0
+        kind[::12, 0], kind[::12, 1:region] = 2, 1
+        length = (kind > 0).sum(1)
+        asks, rows = torch.arange(region), torch.arange(context + region)
+        seen = length[:, None] - region + 1 + asks
+        place = torch.cat([torch.arange(context).expand(pairs, -1), seen], 1)
+        first = torch.cat([(torch.arange(context) + 1).expand(pairs, -1), seen], 1)
+        mask = (rows < first[:, :, None]) & (rows < context) | torch.eye(context + region, dtype=torch.bool)
+        given = (kind, torch.rand(pairs, context, 10), torch.randint(81, (pairs, region)), place, mask[:, None])
+        self.given = tuple(x.to(device) for x in given)
+        self.action = torch.randint(5, (self.samples,), device=device)
+        self.kind = torch.zeros(pairs, region, dtype=torch.long, device=device)
+        self.kind[:, -1] = 2
+        self.net = Darkroom(context).to(device)
+        assert sum(p.numel() for p in self.net.parameters()) == 227656
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), 3e-4, (0.9, 0.99), weight_decay=0.01, fused=True,
+                                           capturable=device != "cpu")
+        self.loss = self._loss
+
+    def compile(self):
+        on_device = self.action.device.type != "cpu"
+        self.loss = torch.compile(self._loss, mode="max-autotune-no-cudagraphs" if on_device else "default")
+
+    def _loss(self):
+        action, kind = self.net(*self.given)
+        return (F.cross_entropy(action.flatten(0, 1), self.action)
+                + 0.1 * F.cross_entropy(kind.flatten(0, 1), self.kind.flatten()))
+
+    def update(self):
+        self.optimizer.zero_grad()
+        self.loss().backward()
+        self.optimizer.step()
+
+
 def captured(update):
     """The whole update as one CUDA graph."""
     side = torch.cuda.Stream()
@@ -247,7 +328,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="of every figure")
     parser.add_argument("--forms", default="eager,compiled")
     parser.add_argument("--small", action="store_true", help="few samples: does it run at all?")
-    parser.add_argument("names", nargs="*", default=["peak", "mlp", "w1", "w3"])
+    parser.add_argument("names", nargs="*", default=["peak", "mlp", "w1", "w3", "distil"])
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
@@ -265,6 +346,8 @@ def main():
                     measure(name, form, hunters, 1, "updates/s", arguments)
                 elif name == "w3":
                     measure(name, form, [Goodhart(arguments.device, samples)], samples / 4, "steps/s", arguments)
+                elif name == "distil":
+                    measure(name, form, [Distil(arguments.device)], 1, "updates/s", arguments)
                 else:
                     sys.exit(f"{name}: no such figure")
             except Exception as error:  # a peer that fails is listed with the reason

@@ -24,7 +24,9 @@ $(foreach f,$(CUDA_EXACT),$(BUILD)/obj/learner/backend/cuda/$(f).cu.o): CUDA_FLA
 $(BUILD)/obj/learner/backend/cuda/%.cu.o: learner/backend/cuda/%.cu scripts/make/cuda.mk
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
-	@$(NVCC_RUN) $(CUDA_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@$(NVCC_RUN) $(CUDA_FLAGS) --resource-usage -MMD -MP -MF $(@:.o=.d) -c $< -o $@ 2> $(@:.o=.usage) || \
+	  { cat $(@:.o=.usage) >&2; exit 1; }
+	@grep -v '^ptxas info\|^    ' $(@:.o=.usage) >&2 || true # warnings; tests/cuda/check-plugin reads the rest
 
 $(CUDA_PLUGIN): $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(CUDA_SOURCES)) $(CUDA_HOST)
 	@mkdir -p $(@D)

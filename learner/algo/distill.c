@@ -72,8 +72,7 @@ static void distill_measure(struct rm_updates *u, const struct rm_batch *batch)
     const struct rm_net_input in = {.x = batch->obs, .batch = batch->size};
     double sums[RM_NET_SUMS] = {0};
     put_loss(&rows, 0, batch->size, rm_net_infer(u->nets[0].online, u->params, &in), NULL, sums);
-    if (!u->backend->staged)
-        rm_updates_set_sums(u, sums, (double)batch->size * t->queries);
+    rm_updates_set_sums(u, sums, (double)batch->size * t->queries);
 }
 
 const struct rm_update_ops rm_distill_updates = {

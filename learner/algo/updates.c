@@ -231,13 +231,14 @@ void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
     double sums[RM_NET_SUMS];
     t->nets[0].trained_on = *in;
     rm_net_learn(t->nets[0].online, t->params, in, loss, t->grads, sums);
-    if (!t->backend->staged)
-        rm_updates_set_sums(t, sums, samples);
+    rm_updates_set_sums(t, sums, samples);
 }
 
 void rm_updates_set_sums(struct rm_updates *t, const double sums[RM_NET_SUMS], double samples)
 {
     struct rm_update_figures *f = t->figures;
+    if (t->backend->staged)
+        return;
     f->last_loss = sums[0];
     memcpy(f->now_sums, sums + 1, (RM_NET_SUMS - 1) * sizeof *sums);
     f->now_samples = samples;

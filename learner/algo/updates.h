@@ -129,7 +129,7 @@ void rm_updates_draw_dropout(struct rm_updates *updates, const struct rm_update 
  * loss is over `samples` samples. */
 void rm_updates_learn(struct rm_updates *updates, const struct rm_net_input *input,
                       const struct rm_net_loss *loss, double samples);
-/* Sets the figures of a pass. */
+/* Sets the figures of a pass on the CPU; a device's loss has set them. */
 void rm_updates_set_sums(struct rm_updates *updates, const double sums[RM_NET_SUMS],
                          double samples);
 /* Only the backward pass, after the last forward pass of a network; the loss writes the figures. */

@@ -36,7 +36,7 @@ static inline uint32_t rm_history_width(uint32_t features)
 /* Context rows that query `query` of `queries` sees, with `context` of them. */
 static inline uint32_t rm_history_seen(uint32_t context, uint32_t queries, uint32_t query)
 {
-    return context + query + 1 > queries ? context + query + 1 - queries : 0;
+    return rm_attention_seen(context + queries, queries, context + query);
 }
 
 /* Writes a row of (RM_HISTORY_FEATURES + features) floats; features NULL: zeros. */

@@ -84,9 +84,7 @@ static size_t rows_of(const struct rm_net_workspace *w, const struct rm_net_inpu
     const struct rm_row_form *form = &w->net->steps[index].out;
     if (!w->needed[index] || !w->steps[index].whole || w->steps[index].compact)
         return 0;
-    return form->padded && !rm_on_device(w)
-               ? w->spans[form->padded - 1][input->batch]
-               : (size_t)input->batch * form->tokens * (form->per_quantile ? input->quantiles : 1);
+    return rm_state_rows(w, input, form, 0, input->batch);
 }
 
 static bool step_found(const struct rm_net_workspace *w, const struct rm_net_input *input,

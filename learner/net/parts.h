@@ -355,12 +355,22 @@ static inline const uint32_t *rm_slots_of(const struct rm_pass *p, const struct 
     return rm_on_device(p->w) ? slots : slots + rm_spans_of(p, form)[0];
 }
 
+/* Number of rows of this form that `states` states have, from `first` on. */
+static inline size_t rm_state_rows(const struct rm_net_workspace *w,
+                                   const struct rm_net_input *input, const struct rm_row_form *form,
+                                   uint32_t first, uint32_t states)
+{
+    if (form->padded && !rm_on_device(w)) {
+        const uint32_t *spans = w->spans[form->padded - 1] + first;
+        return spans[states] - spans[0];
+    }
+    return (size_t)states * form->tokens * (form->per_quantile ? input->quantiles : 1);
+}
+
 /* Number of current rows of this form. */
 static inline size_t rm_rows_of(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    if (form->padded && !rm_on_device(p->w))
-        return rm_spans_of(p, form)[p->states] - rm_spans_of(p, form)[0];
-    return (size_t)p->states * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
+    return rm_state_rows(p->w, p->input, form, p->first, p->states);
 }
 
 /* The current rows of a padded form, for the backend's operations. */
@@ -376,9 +386,7 @@ static inline struct rm_spans rm_span_rows(const struct rm_pass *p, const struct
 /* Number of rows of this form before the current ones. */
 static inline size_t rm_rows_before(const struct rm_pass *p, const struct rm_row_form *form)
 {
-    if (form->padded && !rm_on_device(p->w))
-        return rm_spans_of(p, form)[0];
-    return (size_t)p->first * form->tokens * (form->per_quantile ? p->input->quantiles : 1);
+    return rm_state_rows(p->w, p->input, form, 0, p->first);
 }
 
 /* Whether the rows that the step reads from `from` are compact. */

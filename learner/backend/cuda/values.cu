@@ -1,5 +1,5 @@
-/* Targets and losses of DQN, QR-DQN and IQN, and the loss of distillation (value_ops.h); sums by one thread have the CPU's
- * order. */
+/* Targets and losses of DQN, QR-DQN and IQN, and the loss of distillation (value_ops.h); sums by
+ * one thread have the CPU's order. */
 #include "learner/backend/cuda/tables.h"
 
 #include "learner/backend/cuda/block.h"

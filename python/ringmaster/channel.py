@@ -9,16 +9,18 @@ import os
 import select
 import signal
 import threading
+import time
 
 FD_MEMORY, FD_ASK, FD_ANSWER, FD_REPORT, FD_SAID = range(3, 8)
 
-MAGIC, VERSION = 0x59504D52, 2
+MAGIC, VERSION = 0x59504D52, 3
 HEAD_BYTES, TEXT_BYTES = 4096, 256 << 10
 COLUMNS_AT = HEAD_BYTES + TEXT_BYTES
 
 # Words of the head, as indices of 32 bits.
 W_MAGIC, W_VERSION, W_REQUEST, W_STARTER_SLEEPS, W_ASKED = range(5)  # two requests of four words
 W_REPLY, W_WORKER_SLEEPS, W_STATUS, _, W_WORLD, W_TEXT_BYTES = range(32, 38)
+L_ANSWERED, _, L_TOOK = range(19, 22)  # of 64 bits
 
 START, LAYOUT, RESET, STEP, STOP, SHOW = range(1, 7)
 
@@ -29,14 +31,15 @@ ONE = (1).to_bytes(8, "little")
 
 
 class Channel:
-    """The worker's end. `words` are the head's."""
+    """The worker's end. `words` and `longs` are the head's."""
 
     def __init__(self):
         self.memory = mmap.mmap(FD_MEMORY, COLUMNS_AT)
         self.words = memoryview(self.memory)[:HEAD_BYTES].cast("I")
+        self.longs = self.words.cast("B").cast("Q")
         if self.words[W_MAGIC] != MAGIC or self.words[W_VERSION] != VERSION:
             raise SystemExit("ringmaster.worker: the actor is of another version of ringmaster than this package")
-        self.done = self.vain = 0
+        self.done = self.vain = self.begun = 0
         self.lock = threading.Lock()
         self.asked = select.poll()
         self.asked.register(FD_ASK, select.POLLIN)
@@ -63,6 +66,7 @@ class Channel:
                     pass
             words[W_WORKER_SLEEPS] = 0
         self.done = done = (done + 1) & 0xFFFFFFFF
+        self.begun = time.monotonic_ns()
         at = W_ASKED + 4 * (done & 1)
         return words[at:at + 4]
 
@@ -84,7 +88,9 @@ class Channel:
             data = text.encode("utf-8", "replace")[:TEXT_BYTES]
             self.memory[HEAD_BYTES:HEAD_BYTES + len(data)] = data
             words[W_TEXT_BYTES] = len(data)
-        words[W_STATUS + (self.done & 1)] = status
+        slot, now = self.done & 1, time.monotonic_ns()
+        words[W_STATUS + slot] = status
+        self.longs[L_ANSWERED + slot], self.longs[L_TOOK + slot] = now, now - self.begun
         words[W_REPLY] = self.done
         self.fence()
         if words[W_STARTER_SLEEPS]:

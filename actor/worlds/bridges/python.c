@@ -20,15 +20,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define LAST          (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)
-#define MAKING_TIMES  10 /* as long as a step may take, worlds may take to be made */
-#define DEATHS_MAX    64 /* of which times are kept */
-#define TRACEBACK_MAX 16384
-#define WEIGH_NS      RM_NS_PER_S /* between looks at a worker's memory */
-#define GROUPS_MOST   RM_WORLD_GROUPS_MAX
-#define ALIGNED(n)    (((n) + 63) & ~(size_t)63)
+#define LAST           (RM_ENV_TERMINATED | RM_ENV_TRUNCATED)
+#define MAKING_TIMES   10 /* as long as a step may take, worlds may take to be made */
+#define DEATHS_MAX     64 /* of which times are kept */
+#define TRACEBACK_MAX  16384
+#define WEIGH_NS       RM_NS_PER_S /* between looks at a worker's memory */
+#define GROUPS_MOST    RM_WORLD_GROUPS_MAX
+#define TIMER_SLACK_NS 1000 /* a step of some worlds takes less than the usual 50 us */
+#define ALIGNED(n)     (((n) + 63) & ~(size_t)63)
 
 /* Where an agent's columns are in a worker's memory, from RM_PYTHON_COLUMNS_AT. */
 struct columns {
@@ -555,6 +557,7 @@ int rm_python_create(const struct rm_world_config *config, uint64_t seed, uint64
     env->worlds = worlds;
     manner.interpreter = env->world.interpreter;
     manner.modules = env->world.directory;
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
     int rc = create_shares(env, error);
     if (rc == 0)
         rc = rm_python_launching_prepare(&env->launching, &manner, error);

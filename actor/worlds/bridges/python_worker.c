@@ -22,12 +22,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SPIN_NS        30000          /* less than a wake-up takes; longer only heats */
-#define VAIN           15             /* waits without a spin after a spin without an answer */
-#define LOOK_MS        1000           /* between signs of life of who waits */
-#define REPORT_BYTES   65536          /* what comes behind them is lost */
-#define STACKS_MS      1500           /* for a worker's own report */
-#define LOOK_STACKS_MS 150            /* two looks apart, a report that is under way has grown */
+#define SPIN_NS        30000       /* less than a wake-up takes; longer only heats */
+#define VAIN           15          /* waits without a spin after a spin without an answer */
+#define LOOKS_TIMES    4           /* after so many durations of a request the answer is to wake */
+#define LOOK_NS        RM_NS_PER_S /* between signs of life of who waits */
+#define REPORT_BYTES   65536       /* what comes behind them is lost */
+#define STACKS_MS      1500        /* for a worker's own report */
+#define LOOK_STACKS_MS 150         /* two looks apart, a report that is under way has grown */
 #define STACKS         (SIGRTMAX - 3) /* what channel.py has faulthandler wait for */
 
 _Static_assert(offsetof(struct rm_python_head, request) == 8 &&
@@ -36,6 +37,8 @@ _Static_assert(offsetof(struct rm_python_head, request) == 8 &&
                    sizeof(struct rm_python_request) == 16 &&
                    offsetof(struct rm_python_head, reply) == 128 &&
                    offsetof(struct rm_python_head, text_bytes) == 148 &&
+                   offsetof(struct rm_python_head, answered_ns) == 152 &&
+                   offsetof(struct rm_python_head, took_ns) == 168 &&
                    sizeof(struct rm_python_head) <= RM_PYTHON_HEAD_BYTES,
                "python/ringmaster/channel.py has these offsets");
 
@@ -318,25 +321,41 @@ static bool any_answered(struct rm_python_worker *const *workers, const uint32_t
     return false;
 }
 
-/* Those who wait longer than a spin takes do without it for a while. */
-static bool spin(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n)
+/* When to look whether a worker that has another request has answered this one, in time to give it
+ * the next one before it is done: after the shorter of its two latest durations, then at intervals.
+ * 0: the worker has no other request, or takes unusually long: its answer has to wake the starter.
+ * `acted_ns`: what the starter needed since its latest wait. */
+static uint64_t look_at(const struct rm_python_worker *w, uint32_t request, uint64_t acted_ns,
+                        uint64_t now)
 {
-    if (any_answered(workers, requests, n))
-        return true;
+    const struct rm_python_head *head = rm_python_head(w);
+    if (w->asked == request || request < RM_PYTHON_STEP + 2) /* the first ones are no steps */
+        return 0;
+    const uint64_t begun = head->answered_ns[(request - 1) % 2];
+    const uint64_t one = head->took_ns[0], other = head->took_ns[1];
+    const uint64_t took = one < other ? one : other;
+    if (acted_ns >= took || took > LOOK_NS || begun > now || now - begun > LOOKS_TIMES * took)
+        return 0;
+    const uint64_t spare = took - acted_ns, first = begun + took + spare / 4;
+    return now < first ? first : now + spare / 2;
+}
+
+/* Those who wait longer than a spin takes do without it for a while. */
+static void spin(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n)
+{
     if (workers[0]->vain) {
         workers[0]->vain--;
-        return false;
+        return;
     }
     const uint64_t until = rm_now_ns() + SPIN_NS;
     do
         for (int i = 0; i < 64; i++) {
             if (any_answered(workers, requests, n))
-                return true;
+                return;
             __builtin_ia32_pause();
         }
     while (rm_now_ns() < until);
     workers[0]->vain = VAIN;
-    return false;
 }
 
 static bool has_ended(const struct rm_python_worker *w, const struct pollfd *process)
@@ -347,11 +366,12 @@ static bool has_ended(const struct rm_python_worker *w, const struct pollfd *pro
     return waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-/* Until a bell, a worker's end, or so many milliseconds. true: one has ended. */
+/* Until a bell, a worker's end, or so many nanoseconds. true: one has ended. */
 static bool sleep_on(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n,
-                     int milliseconds)
+                     uint64_t left_ns)
 {
     struct pollfd fds[2 * RM_PYTHON_WORKERS];
+    const struct timespec left = {(time_t)(left_ns / RM_NS_PER_S), (long)(left_ns % RM_NS_PER_S)};
     bool ended = false;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -360,7 +380,7 @@ static bool sleep_on(struct rm_python_worker *const *workers, const uint32_t *re
         rm_atomic_sleep(&rm_python_head(workers[i])->starter_sleeps, 1);
     }
     if (!any_answered(workers, requests, n))
-        poll(fds, 2 * n, milliseconds);
+        ppoll(fds, 2 * n, &left, NULL);
     for (uint32_t i = 0; i < n; i++) {
         RM_POKE(&rm_python_head(workers[i])->starter_sleeps, 0);
         if (fds[2 * i].revents)
@@ -370,24 +390,36 @@ static bool sleep_on(struct rm_python_worker *const *workers, const uint32_t *re
     return ended;
 }
 
+static void sleep_until(uint64_t ns)
+{
+    const struct timespec at = {(time_t)(ns / RM_NS_PER_S), (long)(ns % RM_NS_PER_S)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
 /* 0: one has answered; -ECHILD: one has ended; -ETIMEDOUT. */
 static int wait_for(struct rm_python_worker *const *workers, const uint32_t *requests, uint32_t n,
                     uint64_t until_ns)
 {
-    if (spin(workers, requests, n))
-        return 0;
-    for (;;) {
-        const uint64_t now = rm_now_ns();
-        const uint64_t left = until_ns > now ? (until_ns - now) / RM_NS_PER_MS + 1 : 0;
-        const bool over = sleep_on(workers, requests, n, left < LOOK_MS ? (int)left : LOOK_MS);
-        if (any_answered(workers, requests, n))
-            return 0;
-        if (over)
+    const uint64_t start = rm_now_ns(), acted = start - workers[0]->heard_ns;
+    bool spun = false, ended = false;
+
+    for (uint64_t now = start; !any_answered(workers, requests, n); now = rm_now_ns()) {
+        const uint64_t left = until_ns > now ? until_ns - now : 0;
+        const uint64_t look = n == 1 ? look_at(workers[0], requests[0], acted, now) : 0;
+        if (ended)
             return -ECHILD;
         if (left == 0)
             return -ETIMEDOUT;
         rm_watch_beat();
+        if (look > now + SPIN_NS)
+            sleep_until(look < until_ns ? look : until_ns);
+        else if (!spun)
+            spun = true, spin(workers, requests, n);
+        else
+            ended = sleep_on(workers, requests, n, left < LOOK_NS ? left : LOOK_NS);
     }
+    workers[0]->heard_ns = rm_now_ns();
+    return 0;
 }
 
 int rm_python_worker_await(struct rm_python_worker *w, uint32_t request, uint64_t until_ns)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 typedef struct _object PyObject;
+#define END ((PyObject *)NULL) /* of arguments */
 /* PyArrayObject_fields without its PyObject_HEAD (NumPy's ndarraytypes.h). */
 struct array {
     const void *data;
@@ -152,7 +153,7 @@ static int write_row(const struct rm_stepper *s, long w, PyObject *result)
 static int call_with(PyObject *function, long w, PyObject *value)
 {
     PyObject *world = PyLong_FromLong(w);
-    PyObject *nothing = world ? PyObject_CallFunctionObjArgs(function, world, value, NULL) : NULL;
+    PyObject *nothing = world ? PyObject_CallFunctionObjArgs(function, world, value, END) : NULL;
     if (world)
         Py_DecRef(world);
     if (!nothing)
@@ -182,7 +183,7 @@ static PyObject *call_world(const struct rm_stepper *s, long w, PyObject *action
         return NULL;
     Py_IncRef(world); /* the call may replace it in the list */
     result = s->over[w] ? call_reset(s, w, world)
-                        : PyObject_CallMethodObjArgs(world, s->step, action, NULL);
+                        : PyObject_CallMethodObjArgs(world, s->step, action, END);
     Py_DecRef(world);
     return result;
 }

@@ -22,6 +22,14 @@ static bool algorithm(experiment_t *e, char *text, size_t bytes)
                rm_algorithm_names[e->algorithm.name]);
 }
 
+static bool sequences(experiment_t *e, char *text, size_t bytes)
+{
+    return SEVERAL(e) && rm_algorithm_traits(e->algorithm.name)->devices &&
+           rm_learns_sequences(e) &&
+           SAY("%u GPUs: algorithm.name \"%s\" learns a recurrent network on one GPU", DEVICES(e),
+               rm_algorithm_names[e->algorithm.name]);
+}
+
 static bool device(experiment_t *e, char *text, size_t bytes)
 {
     const char *d = e->learner.device;
@@ -76,6 +84,9 @@ static const struct rm_check rows[] = {
     {{"learner.devices", "algorithm.name"},
      algorithm,
      "GPUs that train together run an algorithm that can divide its batches."},
+    {{"learner.devices", "algorithm.name", "network.layers"},
+     sequences,
+     "GPUs that train together do not divide sequences."},
     {{"learner.devices", "learner.device"},
      device,
      "GPUs that train together are chosen by \"auto\" or \"cuda:N\"."},

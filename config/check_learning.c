@@ -75,18 +75,16 @@ static bool cosine_stray(experiment_t *e, char *text, size_t bytes)
 
 static bool recurrent_stray(experiment_t *e, char *text, size_t bytes)
 {
-    return !rm_algorithm_traits(e->algorithm.name)->rollout &&
-           !rm_algorithm_traits(e->algorithm.name)->sequences &&
-           layers_of(e, RM_LAYER_GRU) + layers_of(e, RM_LAYER_LSTM) > 0 &&
-           SAY("recurrent layers learn from sequences (algorithm.name r2d2) or rollouts (ppo, "
-               "appo, "
-               "vtrace), but algorithm.name is %s",
+    return !rm_algorithm_traits(e->algorithm.name)->rollout && !rm_learns_sequences(e) &&
+           rm_network_is_recurrent(&e->network) &&
+           SAY("recurrent layers learn from sequences (algorithm.name r2d2, clone) or rollouts "
+               "(ppo, appo, vtrace), but algorithm.name is %s",
                rm_algorithm_names[e->algorithm.name]);
 }
 
 static bool sequence_stack(experiment_t *e, char *text, size_t bytes)
 {
-    return rm_algorithm_traits(e->algorithm.name)->sequences && e->sample.frame_stack > 1 &&
+    return rm_learns_sequences(e) && e->sample.frame_stack > 1 &&
            SAY("%u frames: algorithm.name %s has a recurrent state and takes no stacks; use 1",
                e->sample.frame_stack, rm_algorithm_names[e->algorithm.name]);
 }

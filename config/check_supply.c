@@ -27,7 +27,7 @@ static bool rollout(experiment_t *e)
 
 static bool sequences(experiment_t *e)
 {
-    return rm_algorithm_traits(e->algorithm.name)->sequences;
+    return rm_learns_sequences(e);
 }
 
 /* A row has a lane for each agent of each world. */

@@ -4,6 +4,7 @@
 /* These macros expand to initialisers, in which parentheses around a string or a type are
  * errors. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
+#define SEQUENCES          "R2D2, and clone with recurrent layers: "
 #define FIELD_BYTES(field) sizeof(((struct rm_experiment *)0)->field)
 #define AT(field)          .offset = offsetof(struct rm_experiment, field), .bytes = FIELD_BYTES(field)
 #define SPAN(first, last)                                                                          \
@@ -220,11 +221,12 @@ const struct rm_key rm_keys[] = {
     U64("sample.min_fill", SAME, sample.min_fill, 1, 1073741824, 1000, "transitions",
         "Transitions in the ring before the first update."),
     U32("sample.sequence", SAME, sample.sequence, 1, 4096, 80, "steps",
-        "R2D2: trained steps of a sequence."),
+        SEQUENCES "trained steps of a sequence."),
     U32("sample.burn_in", SAME, sample.burn_in, 0, 4096, 40, "steps",
-        "R2D2: steps before the trained ones that only warm up the recurrent state."),
+        SEQUENCES "steps before the trained ones that only warm up the recurrent state: from the "
+                  "stored one, or with a recording, which has none, from zeros."),
     U32("sample.period", SAME, sample.period, 1, 4096, 40, "steps",
-        "R2D2: steps between the starts of two sequences of a lane."),
+        SEQUENCES "steps between the starts of two sequences of a lane."),
     TEXT("sample.from", SAME, sample.from, RM_KEY_TEXT, 0, RM_PATH_TEXT_MAX - 1, "",
          "Folder of a recording (`record.directory`) to learn from, or a pattern such as "
          "`../runs/darkroom-sweep.*/latest/recording` for several, in the order of their names: "

@@ -31,6 +31,30 @@ const struct rm_algorithm_traits *rm_algorithm_traits(enum rm_algorithm name)
     return &traits[name];
 }
 
+static bool keeps_state(const struct rm_layer_config *layers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (layers[i].type == RM_LAYER_GRU || layers[i].type == RM_LAYER_LSTM)
+            return true;
+    return false;
+}
+
+bool rm_network_is_recurrent(const struct rm_network_config *network)
+{
+    for (uint32_t i = 0; i < network->input_count; i++)
+        if (keeps_state(network->input_layers + network->inputs[i].first,
+                        network->inputs[i].layer_count))
+            return true;
+    return keeps_state(network->layers, network->layer_count);
+}
+
+bool rm_learns_sequences(const struct rm_experiment *experiment)
+{
+    return rm_algorithm_traits(experiment->algorithm.name)->sequences ||
+           (experiment->algorithm.name == RM_ALGORITHM_CLONE &&
+            rm_network_is_recurrent(&experiment->network));
+}
+
 bool rm_fills_replay(const struct rm_experiment *experiment)
 {
     return !rm_algorithm_traits(experiment->algorithm.name)->rollout &&

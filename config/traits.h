@@ -16,7 +16,7 @@ struct rm_algorithm_traits {
                          otherwise it computes values of actions, and actors are epsilon-greedy */
     bool value;       /* the network has a state value beside the logits, for training only */
     bool logp;        /* rows have the log-probability of the action under the policy that acted */
-    bool sequences;   /* trains on sequences from stored recurrent states */
+    bool sequences;   /* trains on sequences, whatever its network: rm_learns_sequences() */
     bool devices;     /* one policy can be trained on several GPUs (learner.devices) */
     bool histories;   /* trains on histories, which its network reads (learner/histories.h) */
     bool quantiles;   /* outputs_per_action = algorithm.quantiles */
@@ -54,6 +54,13 @@ const char *rm_evaluation_word(const struct rm_experiment *experiment);
 /* The row of policy.frozen for this policy; NULL if the policy is trained. */
 const struct rm_frozen_config *rm_frozen_policy(const struct rm_experiment *experiment,
                                                 uint32_t policy);
+
+/* Has the network layers with a state of their own (lstm, gru)? */
+bool rm_network_is_recurrent(const struct rm_network_config *network);
+
+/* Does the algorithm draw sequences from a replay, not transitions? r2d2 does, and clone for a
+ * recurrent network. */
+bool rm_learns_sequences(const struct rm_experiment *experiment);
 
 /* Do actors write rows into replay rings? False for rollouts and with a recording (sample.from). */
 bool rm_fills_replay(const struct rm_experiment *experiment);

@@ -14,6 +14,7 @@
 #define VTRACE    (BIT(APPO) | BIT(VTRACE))
 #define ROLLOUTS  (BIT(PPO) | VTRACE)
 #define CLIPPED   (BIT(PPO) | BIT(APPO))
+#define SEQUENCES (BIT(R2D2) | BIT(CLONE)) /* clone: of a recurrent network */
 #define IMITATES  (BIT(CLONE) | BIT(DISTILL))
 #define POLICIES  (ROLLOUTS | BIT(SAC) | IMITATES)
 
@@ -29,9 +30,9 @@ static const struct used {
     {"sample.batch", REPLAY | IMITATES},
     {"sample.n_step", REPLAY},
     {"sample.min_fill", REPLAY},
-    {"sample.sequence", BIT(R2D2)},
-    {"sample.burn_in", BIT(R2D2)},
-    {"sample.period", BIT(R2D2)},
+    {"sample.sequence", SEQUENCES},
+    {"sample.burn_in", SEQUENCES},
+    {"sample.period", SEQUENCES},
     {"sample.region", BIT(DISTILL)},
     {"sample.first_steps", BIT(DISTILL)},
     {"sample.held_out", BIT(DISTILL)},

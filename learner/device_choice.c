@@ -215,9 +215,8 @@ bool rm_device_hopeless(int code)
 static uint64_t rows_of(const struct rm_session *session, uint32_t policy)
 {
     const struct rm_experiment *e = &session->experiment;
-    const struct rm_algorithm_traits *traits = rm_algorithm_traits(e->algorithm.name);
-    if (!traits->rollout)
-        return (uint64_t)e->sample.batch * (traits->sequences ? e->sample.sequence : 1);
+    if (!rm_algorithm_traits(e->algorithm.name)->rollout)
+        return (uint64_t)e->sample.batch * (rm_learns_sequences(e) ? e->sample.sequence : 1);
     const uint64_t lanes = (uint64_t)session->plan.policy[policy].agents * e->actor.worlds;
     return lanes * e->rollout.steps / (e->algorithm.minibatches ? e->algorithm.minibatches : 1);
 }

@@ -323,7 +323,7 @@ static const char *staged_because(const struct replay *r, struct rm_backend *bac
         return "learner.devices: the host divides a batch among the devices";
     if (rm_form_traits(e->algorithm.form)->slots)
         return "algorithm.form has stacks across episodes";
-    if (rm_algorithm_traits(e->algorithm.name)->sequences)
+    if (rm_learns_sequences(e))
         return "sequences are made on the host";
     if (rm_algorithm_traits(e->algorithm.name)->policy && r->agent->has_mask)
         return "algorithm.name: the host has the legal actions of both states";
@@ -384,7 +384,6 @@ static int open_histories(struct replay *r, struct rm_error *error)
 static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_error *error)
 {
     const struct rm_experiment *e = r->experiment;
-    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
     const bool offline = r->pace.offline;
     struct rm_sampler_source *sources = offline ? NULL : make_sources(r, error);
     int rc = sources ? 0 : offline ? load_recording(r, error) : -ENOMEM;
@@ -409,10 +408,10 @@ static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_
         .own_priorities = offline && e->priority.kind == RM_PRIORITY_PROPORTIONAL,
         .alpha = e->priority.alpha,
         .epsilon = e->priority.epsilon,
-        .sequence.trace = sequences ? e->sample.sequence : 0,
+        .sequence.trace = rm_learns_sequences(e) ? e->sample.sequence : 0,
         .sequence.burn_in = e->sample.burn_in,
         .sequence.period = e->sample.period,
-        .sequence.state_floats = r->plan->state_floats,
+        .sequence.state_floats = offline ? 0 : r->plan->state_floats, /* not recorded */
     };
     rc = rm_sampler_create(&r->sampler, &spec, error);
     if (!rc)
@@ -495,6 +494,11 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      "policy %s: %u choices a step; algorithms that learn from replay support only "
                      "one choice; use ppo, appo or vtrace",
                      r->plan->name, r->plan->choices);
+    if (!rc && r->plan->reals && rm_learns_sequences(r->experiment))
+        rc = rm_fail(error, -EINVAL,
+                     "policy %s: real actions; a recurrent network is cloned only from discrete "
+                     "ones; use layers without a state",
+                     r->plan->name);
     if (!rc)
         rc = rm_algorithm_traits(r->experiment->algorithm.name)->histories
                  ? open_histories(r, error)

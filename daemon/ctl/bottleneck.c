@@ -314,7 +314,7 @@ static double update_rows(const struct rm_experiment *e)
     if (traits->rollout)
         return rollout_rows(e) / e->algorithm.minibatches;
     return (double)e->sample.batch * (e->algorithm.name == RM_ALGORITHM_IQN ? e->algorithm.quantiles
-                                      : traits->sequences                   ? e->sample.sequence
+                                      : rm_learns_sequences(e)              ? e->sample.sequence
                                                                             : 1);
 }
 

@@ -281,7 +281,7 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
 {
     const struct rm_experiment *e = spec->experiment;
     struct rm_backend *b = t->backend;
-    const bool sequences = rm_algorithm_traits(e->algorithm.name)->sequences;
+    const bool sequences = rm_learns_sequences(e);
     const struct rm_staging_spec staging = {
         .shape =
             {
@@ -294,7 +294,8 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
                 .burn_in = sequences ? e->sample.burn_in : 0,
                 .trace = sequences ? e->sample.sequence : 0,
                 .tail = sequences ? e->sample.n_step : 0,
-                .state_floats = rm_net_state_count(t->nets[0].net),
+                .state_floats =
+                    rm_experiment_is_offline(e) ? 0 : rm_net_state_count(t->nets[0].net),
             },
         .draw = spec->draw,
         .figures = t->figures,

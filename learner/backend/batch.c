@@ -51,7 +51,7 @@ void rm_batch_measure(const struct rm_batch *shape, const struct rm_batch_extras
     if (sequences) {
         bytes[RM_BATCH_STATE] = size * shape->state_floats * sizeof(float);
         bytes[RM_BATCH_RESTART] = rows;
-        bytes[RM_BATCH_VALID] = n;
+        bytes[RM_BATCH_VALID] = n * sizeof *shape->valid;
         bytes[RM_BATCH_AHEAD] = n * sizeof *shape->ahead;
     } else {
         bytes[RM_BATCH_NEXT_OBS] = rows * row;

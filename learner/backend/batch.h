@@ -45,7 +45,7 @@ struct rm_batch {
     uint32_t state_floats;
     float *state;     /* (B, state_floats) before the first row */
     uint8_t *restart; /* (rows, B): the state is zeros before this row */
-    uint8_t *valid;   /* (trace, B): a transition starts here */
+    float *valid;     /* (trace, B) 1: a transition starts here; 0: none does */
     uint32_t *ahead;  /* (trace, B): m, the rows from here to the one bootstrapped from */
 };
 

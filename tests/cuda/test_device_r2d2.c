@@ -36,7 +36,8 @@ struct sequences {
     float ret[TRACE * SIZE], discount[TRACE * SIZE];
     uint8_t mask[ROWS * SIZE * ACTIONS];
     float weight[SIZE], error[SIZE], state[SIZE * UNITS];
-    uint8_t restart[ROWS * SIZE], valid[TRACE * SIZE];
+    uint8_t restart[ROWS * SIZE];
+    float valid[TRACE * SIZE];
     uint32_t ahead[TRACE * SIZE];
 };
 

@@ -9,8 +9,8 @@
 /* The members of a batch that kernels need; no padding. */
 struct sequence_rows {
     const int32_t *action;
-    const float *ret, *discount, *weight;
-    const uint8_t *mask, *valid;
+    const float *ret, *discount, *weight, *valid;
+    const uint8_t *mask;
     const uint32_t *ahead;
     float *error;
     uint32_t size, actions, burn_in, trace, tail, rescale;
@@ -18,8 +18,8 @@ struct sequence_rows {
 
 static struct sequence_rows rows_of(const struct rm_batch *b, bool rescale)
 {
-    struct sequence_rows rows = {b->action,  b->ret,   b->discount, b->weight, b->mask,
-                                 b->valid,   b->ahead, b->error,    b->size,   b->actions,
+    struct sequence_rows rows = {b->action,  b->ret,   b->discount, b->weight, b->valid,
+                                 b->mask,    b->ahead, b->error,    b->size,   b->actions,
                                  b->burn_in, b->trace, b->tail,     rescale};
     return rows;
 }

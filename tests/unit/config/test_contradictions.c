@@ -175,6 +175,13 @@ static const struct rm_refusal cases[] = {
     /* --- several devices --- */
     {WITH("\"algorithm\": {\"name\": \"r2d2\"}, \"learner\": {\"devices\": 2}"),
      {"learner.devices: 2 GPUs", "\"r2d2\" learns on one GPU"}},
+    {WITH("\"algorithm\": {\"name\": \"clone\"}, \"sample\": {\"from\": \"recording\"}, "
+          "\"network\": "
+          "{\"layers\": [{\"type\": \"gru\", \"units\": 8}]}, \"learner\": {\"devices\": 2}"),
+     {"learner.devices: 2 GPUs", "\"clone\" learns a recurrent network on one GPU"}},
+    {WITH("\"algorithm\": {\"name\": \"clone\"}, \"sample\": {\"from\": \"recording\", "
+          "\"frame_stack\": 2}, \"network\": {\"layers\": [{\"type\": \"lstm\", \"units\": 8}]}"),
+     {"sample.frame_stack: 2 frames", "clone has a recurrent state and takes no stacks"}},
     {WITH("\"algorithm\": {\"name\": \"ppo\"}, \"actor\": {\"device\": \"cuda\", \"worlds\": "
           "2}, \"learner\": {\"devices\": 3}"),
      {"actor.worlds: 2 worlds on 3 GPUs"}},

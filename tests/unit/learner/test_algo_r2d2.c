@@ -186,7 +186,8 @@ struct memory {
     struct rm_batch batch;
     float obs[8 * 16 * 2], state[16 * HIDDEN], ret[3 * 16], discount[3 * 16], error[16];
     int32_t action[3 * 16];
-    uint8_t restart[8 * 16], valid[3 * 16];
+    uint8_t restart[8 * 16];
+    float valid[3 * 16];
     uint32_t ahead[3 * 16];
 };
 

@@ -34,7 +34,8 @@ struct problem {
     float ret[TRACE * B], discount[TRACE * B];
     int32_t action[TRACE * B];
     uint32_t ahead[TRACE * B];
-    uint8_t valid[TRACE * B], mask[(BURN_IN + ROWS) * B * ACTIONS];
+    float valid[TRACE * B];
+    uint8_t mask[(BURN_IN + ROWS) * B * ACTIONS];
 };
 
 static void make(struct problem *p, uint32_t number)

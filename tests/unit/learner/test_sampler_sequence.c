@@ -80,7 +80,7 @@ static void check_lane(const struct shape *shape, const struct rm_batch *b, uint
         const size_t at = (size_t)t * BATCH + k;
         within = within && x.valid && c[i + t].episode == c[i].episode &&
                  c[i + t].generation == c[i].generation;
-        assert_int_equal(b->valid[at], within);
+        assert_int_equal(b->valid[at] != 0, within);
         assert_int_equal(b->action[at], within ? c[i + t].action : 0);
         assert_int_equal(b->ahead[at], within ? x.steps : 0);
         assert_true(fabs((double)b->ret[at] - (within ? x.ret : 0)) < 1e-5);
@@ -242,7 +242,7 @@ static void draws_do_not_depend_on_the_split(void **state)
         assert_memory_equal(x->obs, y->obs,
                             (size_t)rm_batch_rows(x) * BATCH * x->inputs * sizeof(float));
         assert_memory_equal(x->state, y->state, BATCH * STATES * sizeof(float));
-        assert_memory_equal(x->valid, y->valid, (size_t)x->trace * BATCH);
+        assert_memory_equal(x->valid, y->valid, (size_t)x->trace * BATCH * sizeof *x->valid);
     }
     rm_sampler_destroy(a);
     rm_sampler_destroy(b);

@@ -210,7 +210,8 @@ const struct rm_key rm_keys[] = {
         "two."),
 
     U32("sample.batch", SAME, sample.batch, 1, 65536, 64, "transitions",
-        "Transitions per update. distill: pairs of a history and a region, each with as many "
+        "Transitions per update; sequences where a recurrent network learns from them. distill: "
+        "pairs of a history and a region, each with as many "
         "samples as a region has steps."),
     U32("sample.n_step", SAME, sample.n_step, 1, 64, 1, "steps",
         "Rewards summed before bootstrapping; fewer at the end of an episode."),

@@ -55,6 +55,11 @@ bool rm_learns_sequences(const struct rm_experiment *experiment)
             rm_network_is_recurrent(&experiment->network));
 }
 
+uint32_t rm_steps_ahead(const struct rm_experiment *experiment)
+{
+    return experiment->algorithm.name == RM_ALGORITHM_CLONE ? 1 : experiment->sample.n_step;
+}
+
 bool rm_fills_replay(const struct rm_experiment *experiment)
 {
     return !rm_algorithm_traits(experiment->algorithm.name)->rollout &&

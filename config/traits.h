@@ -62,6 +62,9 @@ bool rm_network_is_recurrent(const struct rm_network_config *network);
  * recurrent network. */
 bool rm_learns_sequences(const struct rm_experiment *experiment);
 
+/* Steps of a transition of a replay: sample.n_step; 1 for clone, which reads no rewards. */
+uint32_t rm_steps_ahead(const struct rm_experiment *experiment);
+
 /* Do actors write rows into replay rings? False for rollouts and with a recording (sample.from). */
 bool rm_fills_replay(const struct rm_experiment *experiment);
 

@@ -397,7 +397,7 @@ static int open_sampler(struct replay *r, struct rm_backend *backend, struct rm_
         .codes = rm_network_codes(&e->network, r->agent),
         .reals = r->plan->reals,
         .batch = e->sample.batch,
-        .n_step = e->sample.n_step,
+        .n_step = rm_steps_ahead(e),
         .frame_stack = e->sample.frame_stack,
         .gamma = e->sample.gamma,
         .capacity = offline ? r->recorded.rows * r->recorded.lanes : e->ring.capacity,
@@ -494,11 +494,6 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
                      "policy %s: %u choices a step; algorithms that learn from replay support only "
                      "one choice; use ppo, appo or vtrace",
                      r->plan->name, r->plan->choices);
-    if (!rc && r->plan->reals && rm_learns_sequences(r->experiment))
-        rc = rm_fail(error, -EINVAL,
-                     "policy %s: real actions; a recurrent network is cloned only from discrete "
-                     "ones; use layers without a state",
-                     r->plan->name);
     if (!rc)
         rc = rm_algorithm_traits(r->experiment->algorithm.name)->histories
                  ? open_histories(r, error)
@@ -561,8 +556,11 @@ static int count_steps(struct replay *r, enum rm_turn turn, struct rm_error *err
 {
     struct rm_session *s = r->session;
     if (turn == RM_TURN_WAIT)
-        return rm_fail(error, -ENODATA, "sample.from: %s: too few transitions to draw a batch of",
-                       r->experiment->sample.from);
+        return rm_fail(error, -ENODATA, "sample.from: %s: too few transitions to draw a batch of%s",
+                       r->experiment->sample.from,
+                       rm_learns_sequences(r->experiment)
+                           ? "; shorter sequences may do (sample.sequence)"
+                           : "");
     if (r->policy != 0)
         return 0;
     RM_POKE(&s->board.workers[rm_worker_learner(&s->objects, 0)].steps, r->pace.attempts);

@@ -281,6 +281,11 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
                        "world \"%s\": agent %s chooses real numbers beside discrete actions; sac "
                        "takes either: use ppo, appo or vtrace",
                        spec->name, first->name);
+    if (policy->reals && rm_learns_sequences(e))
+        return rm_fail(error, -EINVAL,
+                       "world \"%s\": agent %s chooses real numbers; a recurrent network is cloned "
+                       "only from discrete actions: use layers without a state",
+                       spec->name, first->name);
     const int fits = traits->histories ? check_history(first, error) : 0;
     if (fits < 0)
         return rm_fail_within(error, fits, "policy %s", policy->name);

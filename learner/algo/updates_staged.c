@@ -293,7 +293,7 @@ static int make_staged(struct rm_updates *t, const struct rm_trainer_spec *spec,
                 .codes = rm_net_takes_codes(t->nets[0].net),
                 .burn_in = sequences ? e->sample.burn_in : 0,
                 .trace = sequences ? e->sample.sequence : 0,
-                .tail = sequences ? e->sample.n_step : 0,
+                .tail = sequences ? rm_steps_ahead(e) : 0,
                 .state_floats =
                     rm_experiment_is_offline(e) ? 0 : rm_net_state_count(t->nets[0].net),
             },

@@ -331,8 +331,8 @@ static uint64_t look_at(const struct rm_python_worker *w, uint32_t request, uint
     const struct rm_python_head *head = rm_python_head(w);
     if (w->asked == request || request < RM_PYTHON_STEP + 2) /* the first ones are no steps */
         return 0;
-    const uint64_t begun = head->answered_ns[(request - 1) % 2];
-    const uint64_t one = head->took_ns[0], other = head->took_ns[1];
+    const uint64_t begun = RM_PEEK(&head->answered_ns[(request - 1) % 2]);
+    const uint64_t one = RM_PEEK(&head->took_ns[0]), other = RM_PEEK(&head->took_ns[1]);
     const uint64_t took = one < other ? one : other;
     if (acted_ns >= took || took > LOOK_NS || begun > now || now - begun > LOOKS_TIMES * took)
         return 0;
@@ -390,10 +390,14 @@ static bool sleep_on(struct rm_python_worker *const *workers, const uint32_t *re
     return ended;
 }
 
-static void sleep_until(uint64_t ns)
+/* Until this time or the worker's end, not for its answer. true: it has ended. */
+static bool sleep_until(const struct rm_python_worker *w, uint64_t now, uint64_t until_ns)
 {
-    const struct timespec at = {(time_t)(ns / RM_NS_PER_S), (long)(ns % RM_NS_PER_S)};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    const uint64_t ns = until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS;
+    const struct timespec left = {(time_t)(ns / RM_NS_PER_S), (long)(ns % RM_NS_PER_S)};
+    struct pollfd process = {.fd = w->process, .events = POLLIN};
+    ppoll(&process, 1, &left, NULL);
+    return has_ended(w, &process);
 }
 
 /* 0: one has answered; -ECHILD: one has ended; -ETIMEDOUT. */
@@ -408,15 +412,17 @@ static int wait_for(struct rm_python_worker *const *workers, const uint32_t *req
         const uint64_t look = n == 1 ? look_at(workers[0], requests[0], acted, now) : 0;
         if (ended)
             return -ECHILD;
-        if (left == 0)
-            return -ETIMEDOUT;
-        rm_watch_beat();
-        if (look > now + SPIN_NS)
-            sleep_until(look < until_ns ? look : until_ns);
-        else if (!spun)
-            spun = true, spin(workers, requests, n);
-        else
+        if (left && look > now + SPIN_NS) {
+            ended = sleep_until(workers[0], now, look < until_ns ? look : until_ns);
+        } else if (left && !spun) {
+            spun = true;
+            spin(workers, requests, n);
+        } else {
             ended = sleep_on(workers, requests, n, left < LOOK_NS ? left : LOOK_NS);
+            if (left == 0 && !ended && !any_answered(workers, requests, n))
+                return -ETIMEDOUT;
+        }
+        rm_watch_beat();
     }
     workers[0]->heard_ns = rm_now_ns();
     return 0;

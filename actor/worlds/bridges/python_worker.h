@@ -62,7 +62,7 @@ struct rm_python_head {
                             sentence, then lines of a traceback */
     uint32_t world;      /* the world of this worker whose code runs, or ran last */
     uint32_t text_bytes; /* of the worker's text */
-    uint64_t answered_ns[2], took_ns[2]; /* request n at n % 2: when it was answered
+    _Atomic uint64_t answered_ns[2], took_ns[2]; /* request n at n % 2: when it was answered
                                             (CLOCK_MONOTONIC), and for how long it was done */
 };
 

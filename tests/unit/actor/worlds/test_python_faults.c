@@ -25,17 +25,24 @@
 static struct rm_test_batch batch;
 static struct rm_world_config config;
 
-static void open_faulty(const char *act, uint32_t workers, double deadline_s,
-                        enum rm_sandbox_mode sandbox)
+static void open_slow(const char *act, double takes_s, uint32_t workers, double deadline_s,
+                      enum rm_sandbox_mode sandbox)
 {
     char options[128];
-    snprintf(options, sizeof options, "{\"act\": \"%s\", \"seeds\": 1}", act);
+    snprintf(options, sizeof options, "{\"act\": \"%s\", \"seeds\": 1, \"takes\": %g}", act,
+             takes_s);
     rm_test_python_place(workers, deadline_s, sandbox);
     rm_test_python_config(&config, "games:faulty", options);
     rm_test_batch_open_configured(&batch, &config, 7, 0, 4);
     rm_test_batch_reset(&batch);
     for (uint32_t w = 0; w < 4; w++)
         batch.actions[0][w] = 1;
+}
+
+static void open_faulty(const char *act, uint32_t workers, double deadline_s,
+                        enum rm_sandbox_mode sandbox)
+{
+    open_slow(act, 0, workers, deadline_s, sandbox);
 }
 
 static void step(void)
@@ -95,6 +102,23 @@ static void a_death_is_reported_with_its_signal(void **state)
     GOES_ON_AFTER("kills", "its process was ended by signal 9 (Killed)");
     GOES_ON_AFTER("crashes", "its process was ended by signal 11 (Segmentation fault)",
                   "Fatal Python error: Segmentation fault", "in crashes");
+}
+
+/* While a worker has another request its actor sleeps until it expects the answer: it notices the
+ * worker's end nevertheless. */
+static void a_death_is_noticed_while_another_request_waits(void **state)
+{
+    (void)state;
+    rm_test_said_begin();
+    open_slow("kills", 0.2, 1, 1, RM_SANDBOX_AUTO);
+    for (int t = 1; t <= 3; t++)
+        step();
+    for (uint32_t w = 0; w < 4; w++)
+        assert_int_equal(batch.out[0].flags[w], RM_ENV_TRUNCATED | RM_ENV_VOID);
+    rm_test_batch_close(&batch);
+    const char *said = rm_test_said_end();
+    if (!strstr(said, "its process was ended by signal 9 (Killed)"))
+        fail_msg("%s", said);
 }
 
 static void a_hang_is_ended_with_its_stacks(void **state)
@@ -421,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_exception_is_reported_whole),
         cmocka_unit_test(a_death_is_reported_with_its_signal),
+        cmocka_unit_test(a_death_is_noticed_while_another_request_waits),
         cmocka_unit_test(a_hang_is_ended_with_its_stacks),
         cmocka_unit_test(a_hang_in_reset_is_ended),
         cmocka_unit_test(odd_habits_harm_nobody),

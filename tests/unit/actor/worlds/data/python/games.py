@@ -382,11 +382,11 @@ starting = Starting
 
 
 class Faulty(Corridor):
-    """Does one thing that it should not, in step `at` of every episode of which the seed fits."""
+    """Does one thing that it should not, in step `at` of every episode of which the seed fits. Steps take so many seconds."""
 
-    def __init__(self, act, at=3, seeds=1):
+    def __init__(self, act, at=3, seeds=1, takes=0):
         super().__init__(length=100, most=100)
-        self.act, self.at, self.seeds = act, at, seeds
+        self.act, self.at, self.seeds, self.takes = act, at, seeds, takes
         if act in ("broken", "beyond"):
             self.observation_space = Box(0, 200, (3,), np.uint8)
 
@@ -403,6 +403,8 @@ class Faulty(Corridor):
 
     def step(self, action):
         result = super().step(action)[:4] + (self.mask(),)
+        if self.takes and not self.trying():
+            time.sleep(self.takes)
         if self.time == self.at and self.seed % self.seeds == 0 and not self.trying():
             changed = getattr(self, self.act)(result)
             return result if changed is None else changed

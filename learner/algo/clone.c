@@ -165,19 +165,7 @@ static void begin_sequences(struct clone *t, const struct rm_batch *batch, struc
         .passes = t->passes,
     };
     rm_policy_ops_of(b)->minibatch(b, &whole);
-    in->batch = t->burn_in * t->batch;
-    in->steps = t->burn_in;
-    in->restart = batch->restart;
-    if (t->burn_in) {
-        in->next_state = t->state;
-        rm_net_forward(t->u.nets[0].online, t->u.params, in);
-        in->state = t->state;
-    }
-    in->x = (const float *)batch->obs + (size_t)in->batch * batch->inputs;
-    in->restart = batch->restart + in->batch;
-    in->batch = t->trace * t->batch;
-    in->steps = t->trace;
-    in->next_state = NULL;
+    rm_updates_burn_in(t->u.nets[0].online, t->u.params, batch, t->trace, t->state, in);
 }
 
 static void clone_put_gradient(struct rm_updates *u, const struct rm_update *update)

@@ -9,7 +9,7 @@ enum pass { PASS_TARGET, PASS_ONLINE, PASS_COUNT };
 
 struct r2d2 {
     struct rm_updates u; /* first */
-    uint32_t batch, inputs;
+    uint32_t batch;
     uint32_t burn_in, rows; /* rows: of the trace and its tail */
 
     /* The backend's memory. */
@@ -27,7 +27,6 @@ static int r2d2_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
     t->batch = e->sample.batch;
     t->burn_in = e->sample.burn_in;
     t->rows = e->sample.sequence + e->sample.n_step;
-    t->inputs = spec->shape.inputs;
     u->rows = (t->burn_in > t->rows ? t->burn_in : t->rows) * t->batch;
     u->observations = (double)e->sample.batch * e->sample.sequence;
     const size_t state = (size_t)t->batch * rm_net_state_count(u->nets[0].net);
@@ -47,30 +46,14 @@ static int r2d2_open(struct rm_updates *u, const struct rm_trainer_spec *spec,
 static const float *unroll(struct r2d2 *t, enum pass pass, const struct rm_update *update,
                            struct rm_net_input *in)
 {
-    const struct rm_batch *batch = update->batch;
     const bool target = pass == PASS_TARGET;
     struct rm_net_workspace *space = target ? t->u.nets[0].target : t->u.nets[0].online;
     const float *params = target ? t->u.target : t->u.params;
-    *in = (struct rm_net_input){
-        .x = batch->obs,
-        .batch = t->burn_in * t->batch,
-        .steps = t->burn_in,
-        .state = batch->state,
-        .next_state = t->state,
-        .restart = batch->restart,
-    };
+    *in = (struct rm_net_input){.x = NULL};
     rm_updates_draw_noise(&t->u, update, PASS_COUNT, pass, in);
     if (!target) /* only the trained pass uses dropout */
         rm_updates_draw_dropout(&t->u, update, in);
-    if (t->burn_in && t->state) {
-        rm_net_forward(space, params, in);
-        in->state = t->state;
-    }
-    in->x = batch->obs + (size_t)t->burn_in * t->batch * t->inputs;
-    in->batch = t->rows * t->batch;
-    in->steps = t->rows;
-    in->next_state = NULL;
-    in->restart = batch->restart + (size_t)t->burn_in * t->batch;
+    rm_updates_burn_in(space, params, update->batch, t->rows, t->state, in);
     return rm_net_forward(space, params, in);
 }
 

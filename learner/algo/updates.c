@@ -225,6 +225,28 @@ void rm_updates_draw_dropout(struct rm_updates *t, const struct rm_update *u,
     in->rows_before = t->replica * t->rows;
 }
 
+void rm_updates_burn_in(struct rm_net_workspace *space, const float *params,
+                        const struct rm_batch *batch, uint32_t steps, float *state,
+                        struct rm_net_input *in)
+{
+    const uint32_t before = batch->burn_in * batch->size;
+    in->x = batch->obs;
+    in->batch = before;
+    in->steps = batch->burn_in;
+    in->state = batch->state;
+    in->restart = batch->restart;
+    if (before && state) {
+        in->next_state = state;
+        rm_net_forward(space, params, in);
+        in->state = state;
+    }
+    in->x = batch->obs + (size_t)before * batch->inputs;
+    in->batch = steps * batch->size;
+    in->steps = steps;
+    in->next_state = NULL;
+    in->restart = batch->restart + before;
+}
+
 void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
                       const struct rm_net_loss *loss, double samples)
 {

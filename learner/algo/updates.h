@@ -125,6 +125,13 @@ void rm_updates_draw_noise(struct rm_updates *updates, const struct rm_update *u
 void rm_updates_draw_dropout(struct rm_updates *updates, const struct rm_update *update,
                              struct rm_net_input *input);
 
+/* Runs a network over the burn-in rows of sequences, without gradients. Then *input is that of the
+ * next `steps` rows; what it says beside rows and states stays. `state`: (B, state_count), the
+ * backend's memory; NULL: the network has no state. */
+void rm_updates_burn_in(struct rm_net_workspace *space, const float *params,
+                        const struct rm_batch *batch, uint32_t steps, float *state,
+                        struct rm_net_input *input);
+
 /* Forward, loss and backward of the online network, in tiles if that is faster on the backend. The
  * loss is over `samples` samples. */
 void rm_updates_learn(struct rm_updates *updates, const struct rm_net_input *input,

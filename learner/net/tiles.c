@@ -1,5 +1,6 @@
 #include "learner/net/tiles.h"
 
+#include "learner/backend/pieces.h"
 #include "learner/net/parts.h"
 #include "shm/atomic.h"
 
@@ -11,6 +12,9 @@
  * their gradient for each slot costs little, and their weights leave room for a tile in a core's
  * own cache. */
 #define PARAMS_MAX ((size_t)1 << 17)
+
+/* The same where padding has no rows: a state has many rows, so a tile takes longer. */
+#define TOKEN_PARAMS_MAX ((size_t)1 << 19)
 
 /* And tables with at most this many: tiles have addresses for gradients of tables, without memory.
  */
@@ -131,9 +135,11 @@ static bool suits(const struct rm_net *net)
 {
     if (history(net))
         return !recurrent(net) && net->param_count <= HISTORY_PARAMS_MAX;
+    const size_t most = recurrent(net) ? SEQUENCE_PARAMS_MAX
+                        : varied(net)  ? TOKEN_PARAMS_MAX
+                                       : PARAMS_MAX;
     if (net->uses_quantiles || (recurrent(net) && varied(net)) ||
-        net->param_count - after_table(net) > (recurrent(net) ? SEQUENCE_PARAMS_MAX : PARAMS_MAX) ||
-        after_table(net) > TABLE_MAX)
+        net->param_count - after_table(net) > most || after_table(net) > TABLE_MAX)
         return false;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step_ops *ops = rm_step_ops[net->steps[i].kind];
@@ -509,7 +515,11 @@ static void cut(struct work *work)
         return;
     }
     work->rows = varied(net) ? states_of_tile(net) : rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
-    work->tile_count = (rows + work->rows - 1) / work->rows;
+    work->tile_count = rm_pieces(rows, work->rows);
+    if (varied(net) && rows) { /* tiles of one size, since the last thread is waited for */
+        work->rows = rm_pieces(rows, work->tile_count);
+        work->tile_count = rm_pieces(rows, work->rows);
+    }
 }
 
 /* The gradient of the table from all tokens, in their order. */

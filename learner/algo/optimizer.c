@@ -21,10 +21,10 @@ struct move {
 
 /* --- kinds ----------------------------------------------------------------------------------- */
 
-static void move_adam(struct rm_optimizer *o, const struct rm_optimizer_range *r,
-                      const struct move *move)
+static struct rm_adam adam_of(const struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                              const struct move *move)
 {
-    const struct rm_adam adam = {
+    return (struct rm_adam){
         .learning_rate = (float)move->learning_rate,
         .beta1 = (float)o->experiment->optimizer.beta1,
         .beta2 = (float)o->experiment->optimizer.beta2,
@@ -32,6 +32,12 @@ static void move_adam(struct rm_optimizer *o, const struct rm_optimizer_range *r
         .step = o->figures->steps,
         .weight_decay = r->decayed ? (float)o->experiment->optimizer.weight_decay : 0.0f,
     };
+}
+
+static void move_adam(struct rm_optimizer *o, const struct rm_optimizer_range *r,
+                      const struct move *move)
+{
+    const struct rm_adam adam = adam_of(o, r, move);
     o->backend->ops->adam(o->backend, &adam, move->scale, move->grads + r->at, r->n,
                           move->params + r->at, o->m + r->at, o->v + r->at);
 }
@@ -250,6 +256,11 @@ void rm_optimizer_destroy(struct rm_optimizer *o)
 
 /* --- a step ---------------------------------------------------------------------------------- */
 
+void rm_optimizer_follow(struct rm_optimizer *o, const struct rm_net_workspace *workspace)
+{
+    o->followed = workspace;
+}
+
 void rm_optimizer_set(struct rm_optimizer *o, double learning_rate, double grad_clip)
 {
     o->learning_rate = learning_rate;
@@ -261,11 +272,24 @@ double rm_optimizer_rate(const struct rm_optimizer *o, uint64_t update, double p
     return o->learning_rate * rm_schedule_factor(o->experiment, update, progress);
 }
 
+/* Whether the range is of the tables whose touched rows are listed. The first such range stands for
+ * all of them. */
+static bool is_listed(const struct rm_optimizer *o, const struct rm_optimizer_range *r)
+{
+    const struct rm_touched *t = o->listed;
+    return t && r->piece == t->units && r->at >= o->listed_at &&
+           r->at + r->n <= o->listed_at + (size_t)t->total * t->units;
+}
+
 /* The sum of squares of a range's gradient; finds which of its pieces are touched. */
 static double squares_of(struct rm_optimizer *o, const struct rm_optimizer_range *r,
                          const float *grads)
 {
     double all = 0.0;
+    if (is_listed(o, r))
+        return r->at > o->listed_at
+                   ? 0.0
+                   : o->backend->ops->touched_squares(o->backend, o->listed, grads + r->at);
     if (!r->piece)
         return o->backend->ops->sum_squares(o->backend, grads + r->at, r->n);
     bool *touched = o->touched + r->first_piece;
@@ -282,6 +306,7 @@ double rm_optimizer_norm(struct rm_optimizer *o, const float *grads)
 {
     double all = 0.0;
     memset(o->squares, 0, sizeof o->squares);
+    o->listed = o->followed ? rm_net_touched(o->followed, grads, &o->listed_at) : NULL;
     for (uint32_t i = 0; i < o->range_count; i++)
         o->squares[o->ranges[i].group] += squares_of(o, &o->ranges[i], grads);
     for (uint32_t group = 0; group < RM_OPTIMIZER_GROUPS; group++)
@@ -299,6 +324,14 @@ static double clipping(const struct rm_optimizer *o, double norm)
 static void move_touched(struct rm_optimizer *o, const struct rm_optimizer_range *r,
                          const struct move *move)
 {
+    if (is_listed(o, r)) {
+        const struct rm_adam adam = adam_of(o, r, move);
+        if (r->at == o->listed_at)
+            o->backend->ops->touched_adam(o->backend, &adam, move->scale, o->listed,
+                                          move->grads + r->at, move->params + r->at, o->m + r->at,
+                                          o->v + r->at);
+        return;
+    }
     const bool *touched = o->touched + r->first_piece;
     const size_t pieces = r->n / r->piece;
     for (size_t i = 0; i < pieces; i++) {

@@ -48,6 +48,9 @@ int rm_optimizer_create_joint(struct rm_optimizer **optimizer, struct rm_backend
                               const struct rm_experiment *experiment,
                               const struct rm_net *const *nets, uint32_t count,
                               struct rm_error *error);
+/* Lets the optimizer ask the workspace, in which the only network learns, which rows of tables have
+ * a gradient: with optimizer.sparse it looks at no others then. */
+void rm_optimizer_follow(struct rm_optimizer *optimizer, const struct rm_net_workspace *workspace);
 void rm_optimizer_destroy(struct rm_optimizer *optimizer);
 
 /* Sets the learning rate, which schedules multiply, and the bound of the gradient's norm (0: no

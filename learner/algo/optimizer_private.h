@@ -40,6 +40,10 @@ struct rm_optimizer {
     uint32_t range_count;
     bool *touched; /* [pieces]: does the piece have a gradient, in the last rm_optimizer_norm()?
                       NULL: there are no pieces */
+    const struct rm_net_workspace *followed; /* NULL: none */
+    const struct rm_touched *listed;         /* rows of the tables from `listed_at` on, in the last
+                                                rm_optimizer_norm(); NULL: not known */
+    size_t listed_at;
     struct rm_muon muon;
     struct rm_update_figures *figures; /* the backend's memory */
     void (*put)(struct rm_optimizer *o,

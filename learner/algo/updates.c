@@ -63,6 +63,8 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
     const uint32_t most = t->quantiles > t->target_quantiles ? t->quantiles : t->target_quantiles;
     const enum rm_net_use use = t->ops->from_rollouts ? RM_NET_LEARN : RM_NET_TRAIN;
     int rc = rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, use, error);
+    if (!rc)
+        rc = rm_net_list_touched(n->online, error);
     if (!rc && !t->backend->staged) /* a device's pass is recorded: nothing can be read in it */
         rm_net_watch(n->online, t->finite.check == RM_CHECK_FINITE_ALWAYS);
     if (!rc && target)
@@ -92,6 +94,8 @@ static int make_networks(struct rm_updates *t, struct rm_error *error)
     if (!rc)
         rc = rm_optimizer_create_joint(&t->optimizer, t->backend, t->experiment, nets, t->net_count,
                                        error);
+    if (!rc && t->net_count == 1)
+        rm_optimizer_follow(t->optimizer, t->nets[0].online);
     if (!rc)
         rc = rm_normaliser_create(&t->normaliser, t->backend, rm_net_inputs(acts),
                                   rm_net_input_mean_at(acts), rm_net_input_scale_at(acts), error);

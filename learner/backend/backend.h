@@ -82,6 +82,15 @@ struct rm_relations {
     bool difference;
 };
 
+/* Both tables of rm_relations, one after another, and which of their rows have a gradient. On the
+ * CPU, where an update then costs what it touches, not what the tables have. */
+struct rm_touched {
+    uint32_t units, total; /* of all rows */
+    uint32_t count;        /* of rows with a gradient; all others are zeros */
+    uint32_t *rows;        /* (total + 1), `count` of them in the order of their first use */
+    bool *has;             /* (total + 1): is the row among these? The last one is true. */
+};
+
 /* A score for each row of a sample except the first: the product of the row with the first row. The
  * score of row r is output slots[r] - 1 of its sample; other outputs are 0. */
 struct rm_pointer {
@@ -388,6 +397,11 @@ struct rm_backend_ops {
                    const float *first, const float *table, uint32_t rows, float *y);
     void (*relate_dw)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                       const float *dy, uint32_t rows, float *d_first, float *d_table);
+    /* The same of both tables, of which only the touched rows were not zeros; finds the rows that
+     * are touched now. NULL on devices. */
+    void (*relate_touched)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                           const float *dy, uint32_t rows, struct rm_touched *touched,
+                           float *d_tables);
     void (*pointer)(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
     void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);
@@ -428,6 +442,13 @@ struct rm_backend_ops {
      * device_optimizer.h. */
     void (*adam)(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
                  size_t n, float *params, float *m, float *v);
+    /* sum_squares() and adam() of touched rows. NULL on devices. A row whose gradient is 0 does not
+     * move. */
+    double (*touched_squares)(struct rm_backend *b, const struct rm_touched *touched,
+                              const float *x);
+    void (*touched_adam)(struct rm_backend *b, const struct rm_adam *adam, float scale,
+                         const struct rm_touched *touched, const float *grads, float *params,
+                         float *m, float *v);
     /* RMSProp (Hinton 2012, lecture 6e) on grads * scale; m NULL without momentum. */
     void (*rmsprop)(struct rm_backend *b, const struct rm_rmsprop *rmsprop, float scale,
                     const float *grads, size_t n, float *params, float *m, float *v);
@@ -460,7 +481,8 @@ struct rm_backend_ops {
     X(graph_own_dx) X(graph_attention) X(graph_attention_dx) X(normals) X(uniforms) X(sum_squares) X(change) \
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
-    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop)
+    X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop) \
+    X(relate_touched) X(touched_squares) X(touched_adam)
 #define RM_DEVICE_OPERATIONS(X) \
     X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
     X(compact_linear_dx) X(compact_linear_dw) X(find_spans) X(history_codes)

@@ -1,5 +1,6 @@
 /* Operations on flat arrays, cut into fixed chunks. */
 #include "learner/backend/cpu.h"
+#include "learner/backend/pieces.h"
 
 #include <math.h>
 #include <string.h>
@@ -242,11 +243,10 @@ static void adam_chunk(void *work, uint32_t index)
     w->cpu->kernels->adam(w->adam, w->x + c.at, c.n, w->out + c.at, w->m + c.at, w->v + c.at);
 }
 
-void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
-                 size_t n, float *params, float *m, float *v)
+static struct rm_adam_factors factors_of(const struct rm_adam *adam, float scale)
 {
-    double t = (double)adam->step;
-    struct rm_adam_factors f = {
+    const double t = (double)adam->step;
+    return (struct rm_adam_factors){
         .step = (float)(adam->learning_rate / (1.0 - pow(adam->beta1, t))),
         .root = (float)(1.0 / sqrt(1.0 - pow(adam->beta2, t))),
         .beta1 = adam->beta1,
@@ -255,9 +255,113 @@ void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, 
         .scale = scale,
         .decay = adam->learning_rate * adam->weight_decay,
     };
+}
+
+void rm_cpu_adam(struct rm_backend *b, const struct rm_adam *adam, float scale, const float *grads,
+                 size_t n, float *params, float *m, float *v)
+{
+    const struct rm_adam_factors f = factors_of(adam, scale);
     struct flat_work w = {
         .cpu = rm_cpu_of(b), .x = grads, .out = params, .m = m, .v = v, .n = n, .adam = &f};
     run_costly(&w, adam_chunk, 8.0);
+}
+
+/* --- touched rows of tables ------------------------------------------------------------------- */
+
+#define TOUCHED_PER_TILE 16u
+
+struct touched_work {
+    struct rm_cpu *cpu;
+    const struct rm_touched *touched;
+    const struct rm_adam_factors *adam;
+    const float *grads;
+    float *x, *m, *v;
+    uint32_t from; /* the first of these rows */
+};
+
+static struct rm_piece some_touched(const struct touched_work *w, uint32_t index)
+{
+    struct rm_piece s = rm_piece(w->touched->count - w->from, TOUCHED_PER_TILE, index);
+    s.from += w->from;
+    return s;
+}
+
+static void run_touched(struct touched_work *w, rm_pool_fn fn, uint32_t count, double cost)
+{
+    rm_cpu_run(w->cpu, fn, w, rm_pieces(count, TOUCHED_PER_TILE),
+               (double)count * w->touched->units * cost);
+}
+
+static void clear_tile(void *work, uint32_t index)
+{
+    const struct touched_work *w = work;
+    const struct rm_touched *t = w->touched;
+    const struct rm_piece s = some_touched(w, index);
+    for (uint32_t i = s.from; i < s.from + s.n; i++) {
+        memset(w->x + (size_t)t->rows[i] * t->units, 0, t->units * sizeof *w->x);
+        t->has[t->rows[i]] = false;
+    }
+}
+
+void rm_cpu_clear_touched(struct rm_cpu *cpu, struct rm_touched *touched, float *x)
+{
+    struct touched_work w = {.cpu = cpu, .touched = touched, .x = x};
+    run_touched(&w, clear_tile, touched->count, 1.0);
+    touched->count = 0;
+}
+
+static void squares_tile(void *work, uint32_t index)
+{
+    const struct touched_work *w = work;
+    const struct rm_touched *t = w->touched;
+    const struct rm_piece s = some_touched(w, index);
+    double sum = 0.0;
+    for (uint32_t i = s.from; i < s.from + s.n; i++)
+        sum += w->cpu->kernels->sum_squares(w->grads + (size_t)t->rows[i] * t->units, t->units);
+    w->cpu->partials[index] = sum;
+}
+
+double rm_cpu_touched_squares(struct rm_backend *b, const struct rm_touched *touched,
+                              const float *x)
+{
+    const uint32_t round = TOUCHED_PER_TILE * RM_CPU_PARTIALS;
+    struct touched_work w = {.cpu = rm_cpu_of(b), .touched = touched, .grads = x};
+    double total = 0.0;
+    for (; w.from < touched->count; w.from += round) {
+        const uint32_t count = rm_least(touched->count - w.from, round);
+        run_touched(&w, squares_tile, count, 4.0);
+        for (uint32_t i = 0; i < rm_pieces(count, TOUCHED_PER_TILE); i++)
+            total += w.cpu->partials[i];
+    }
+    return total;
+}
+
+static void touched_adam_tile(void *work, uint32_t index)
+{
+    const struct touched_work *w = work;
+    const struct rm_touched *t = w->touched;
+    const struct rm_piece s = some_touched(w, index);
+    for (uint32_t i = s.from; i < s.from + s.n; i++) {
+        const size_t at = (size_t)t->rows[i] * t->units;
+        if (w->cpu->kernels->sum_squares(w->grads + at, t->units) != 0.0)
+            w->cpu->kernels->adam(w->adam, w->grads + at, t->units, w->x + at, w->m + at,
+                                  w->v + at);
+    }
+}
+
+void rm_cpu_touched_adam(struct rm_backend *b, const struct rm_adam *adam, float scale,
+                         const struct rm_touched *touched, const float *grads, float *params,
+                         float *m, float *v)
+{
+    const struct rm_adam_factors f = factors_of(adam, scale);
+    struct touched_work w = {.cpu = rm_cpu_of(b),
+                             .touched = touched,
+                             .adam = &f,
+                             .grads = grads,
+                             .x = params,
+                             .m = m,
+                             .v = v};
+    run_touched(&w, touched_adam_tile, touched->count, 8.0);
 }
 
 static void rmsprop_chunk(void *work, uint32_t index)

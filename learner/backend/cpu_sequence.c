@@ -275,6 +275,7 @@ void rm_cpu_span_dropout(struct rm_backend *b, const struct rm_dropout *d, const
 
 struct relations {
     const struct rm_kernels *k;
+    struct rm_touched *touched; /* NULL: not asked for */
     const struct rm_relations *e;
     const int32_t *codes;
     const float *first, *table, *dy;
@@ -308,10 +309,35 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
 /* A tile has some columns of both tables, so that every sum has one order. */
 #define UNITS_PER_TILE 32u
 
+/* Numbers that have no row stand for row `total`, which the list has already. No branch depends on
+ * the numbers, which no processor can predict. */
+static void list_touched(const struct relations *w)
+{
+    const struct rm_relations *e = w->e;
+    struct rm_touched *t = w->touched;
+    const int32_t *end = w->codes + (size_t)w->rows * e->numbers;
+    uint32_t count = 0;
+    for (const int32_t *group = w->codes; group < end; group += e->columns)
+        for (uint32_t k = 0; k < e->columns; k++) {
+            const bool first = k == 0 && e->first_codes;
+            const uint32_t codes = first ? e->first_codes : e->codes, code = (uint32_t)group[k];
+            const uint32_t row = code - 1 < codes - 1 ? (first ? 0 : e->first_codes) + code
+                                                      : t->total;
+            t->rows[count] = row;
+            count += !t->has[row];
+            t->has[row] = true;
+        }
+    t->count = count;
+}
+
 static void relate_dw_tile(void *work, uint32_t index)
 {
     const struct relations *w = work;
     const struct rm_relations *e = w->e;
+    if (w->touched && index-- == 0) {
+        list_touched(w);
+        return;
+    }
     const struct rm_piece s = rm_piece(e->units, UNITS_PER_TILE, index);
     w->k->relate_dw(e, w->codes, w->dy, w->rows, s.from, s.from + s.n, w->d_first, w->d_table);
 }
@@ -331,6 +357,24 @@ void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const 
         rm_cpu_fill(b, 0.0f, (size_t)e->first_codes * e->units, d_first);
     rm_cpu_fill(b, 0.0f, (size_t)e->codes * e->units, d_table);
     rm_cpu_run(cpu, relate_dw_tile, &w, rm_pieces(e->units, UNITS_PER_TILE),
+               (double)rows * e->numbers * e->units);
+}
+
+void rm_cpu_relate_touched(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
+                           const float *dy, uint32_t rows, struct rm_touched *touched,
+                           float *d_tables)
+{
+    struct rm_cpu *cpu = rm_cpu_of(b);
+    struct relations w = {.k = cpu->kernels,
+                          .touched = touched,
+                          .e = e,
+                          .codes = codes,
+                          .dy = dy,
+                          .d_first = d_tables,
+                          .d_table = d_tables + (size_t)e->first_codes * e->units,
+                          .rows = rows};
+    rm_cpu_clear_touched(cpu, touched, d_tables);
+    rm_cpu_run(cpu, relate_dw_tile, &w, 1 + rm_pieces(e->units, UNITS_PER_TILE),
                (double)rows * e->numbers * e->units);
 }
 

@@ -70,19 +70,45 @@ void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, con
     }
 }
 
+/* Adds a row's gradient, from number `at` on, to the rows of the tables that it is a sum of. */
+INLINE void add_some(const struct rm_relations *e, const int32_t *codes, const float *dy,
+                     uint32_t at, const uint32_t count, float *d_first, float *d_table)
+{
+    vec part[WIDE];
+    for (uint32_t v = 0; v < count; v++)
+        part[v] = vec_load(dy + at + v * VEC_FLOATS);
+    for (uint32_t j = 0; j < e->numbers; j += e->columns)
+        for (uint32_t k = 0; k < e->columns; k++) {
+            if (!has_row(e, k, codes[j + k]))
+                continue;
+            float *row =
+                (in_first(e, k) ? d_first : d_table) + (size_t)codes[j + k] * e->units + at;
+            const vec sign = vec_set(sign_of(e, k));
+            for (uint32_t v = 0; v < count; v++, row += VEC_FLOATS)
+                vec_store(row, vec_fma(sign, part[v], vec_load(row)));
+        }
+}
+
 /* Columns [from, to) of the tables' gradients, rows in their order. */
 void RM_ISA_NAME(relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
                             uint32_t rows, uint32_t from, uint32_t to, float *d_first,
                             float *d_table)
 {
-    for (uint32_t r = 0; r < rows; r++, codes += e->numbers, dy += e->units)
-        for (uint32_t j = 0; j < e->numbers; j++) {
-            uint32_t k = j % e->columns;
-            float sign = sign_of(e, k), *table = in_first(e, k) ? d_first : d_table;
-            if (!has_row(e, k, codes[j]))
-                continue;
-            float *row = table + (size_t)codes[j] * e->units;
-            for (uint32_t i = from; i < to; i++)
-                row[i] = RM_FMA(sign, dy[i], row[i]);
-        }
+    for (uint32_t r = 0; r < rows; r++, codes += e->numbers, dy += e->units) {
+        uint32_t at = from;
+        for (; at + WIDE * VEC_FLOATS <= to; at += WIDE * VEC_FLOATS)
+            add_some(e, codes, dy, at, WIDE, d_first, d_table);
+        for (; at + 2 * VEC_FLOATS <= to; at += 2 * VEC_FLOATS)
+            add_some(e, codes, dy, at, 2, d_first, d_table);
+        for (; at + VEC_FLOATS <= to; at += VEC_FLOATS)
+            add_some(e, codes, dy, at, 1, d_first, d_table);
+        for (; at < to; at++)
+            for (uint32_t j = 0; j < e->numbers; j++) {
+                const uint32_t k = j % e->columns;
+                if (!has_row(e, k, codes[j]))
+                    continue;
+                float *d = (in_first(e, k) ? d_first : d_table) + (size_t)codes[j] * e->units + at;
+                *d = RM_FMA(sign_of(e, k), dy[at], *d);
+            }
+    }
 }

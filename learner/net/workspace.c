@@ -326,12 +326,49 @@ void rm_net_workspace_destroy(struct rm_net_workspace *w)
         free(w->slots[k]);
     }
     free(w->chunk_index);
+    free(w->touched.rows);
+    free(w->touched.has);
     free(w);
 }
 
 size_t rm_net_workspace_bytes(const struct rm_net_workspace *w)
 {
     return w->floats * sizeof(float);
+}
+
+/* For one embedding of groups whose tables are side by side. */
+int rm_net_list_touched(struct rm_net_workspace *w, struct rm_error *error)
+{
+    const struct rm_step *found = NULL;
+    for (uint32_t i = 0; i < w->net->step_count; i++) {
+        if (w->net->steps[i].kind != RM_STEP_EMBEDDING)
+            continue;
+        if (found)
+            return 0;
+        found = &w->net->steps[i];
+    }
+    if (!found || !found->layer.columns || rm_on_device(w))
+        return 0;
+    struct rm_touched *t = &w->touched;
+    const uint32_t firsts = found->layer.first_codes;
+    t->units = found->out.features;
+    t->total = firsts + found->layer.codes;
+    w->touched_at = firsts ? found->bias : found->weight;
+    if (w->touched_at + (size_t)firsts * t->units != found->weight)
+        return 0;
+    t->rows = calloc(t->total + 1, sizeof *t->rows);
+    t->has = calloc(t->total + 1, sizeof *t->has);
+    if (!t->rows || !t->has)
+        return rm_fail(error, -ENOMEM, "network: no memory for a list of %u rows", t->total);
+    t->has[t->total] = true;
+    return 0;
+}
+
+const struct rm_touched *rm_net_touched(const struct rm_net_workspace *w, const float *grads,
+                                        size_t *at)
+{
+    *at = w->touched_at;
+    return w->touched.rows && w->touched_grads == grads ? &w->touched : NULL;
 }
 
 uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *w)

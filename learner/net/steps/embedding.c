@@ -7,6 +7,7 @@
 #include "learner/net/steps/steps.h"
 
 #include <math.h>
+#include <string.h>
 
 #define CODES_MAX (1u << 24)
 
@@ -111,12 +112,30 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
         p->ops->embed(p->b, &e, codes, p->params + s->weight, rows->y);
 }
 
+/* Other gradients than those of the last pass are not known: all of their rows are cleared. */
+static void relate_touched(const struct rm_pass *p, const struct rm_relations *r,
+                           const int32_t *codes, const float *dy, uint32_t rows)
+{
+    struct rm_net_workspace *w = p->w;
+    struct rm_touched *t = &w->touched;
+    float *tables = p->grads + w->touched_at;
+    if (w->touched_grads != p->grads) {
+        p->ops->fill(p->b, 0.0f, (size_t)t->total * t->units, tables);
+        memset(t->has, 0, t->total * sizeof *t->has);
+        t->count = 0;
+    }
+    w->touched_grads = p->grads;
+    p->ops->relate_touched(p->b, r, codes, dy, rows, t, tables);
+}
+
 static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const int32_t *codes = (const int32_t *)(const void *)rows->x;
     const struct rm_embedding e = shape_of(p, s);
     const struct rm_relations r = relations_of(s);
-    if (s->layer.columns)
+    if (p->w->touched.rows)
+        relate_touched(p, &r, codes, rows->dy, e.rows);
+    else if (s->layer.columns)
         p->ops->relate_dw(p->b, &r, codes, rows->dy, e.rows,
                           r.first_codes ? p->grads + s->bias : NULL, p->grads + s->weight);
     else

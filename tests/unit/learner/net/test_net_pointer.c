@@ -1,6 +1,7 @@
 /* Networks over tokens: padding, in whatever company; what a pointer and its like refuse. Results
  * and gradients are held against double precision in test_net_gradients.c. */
 #include "tests/support/levels.h"
+#include "tests/support/optimizer_step.h"
 
 #include "learner/net/net.h"
 
@@ -336,6 +337,88 @@ static void the_first_column_may_be_the_largest(void **state)
     rm_net_destroy(net);
 }
 
+static void twice_the_result(void *self, uint32_t first, uint32_t rows, const float *out,
+                             float *d_out, double sums[RM_NET_SUMS])
+{
+    (void)self;
+    (void)first;
+    (void)sums;
+    for (uint32_t i = 0; i < rows * (ACTIONS + 1); i++)
+        d_out[i] = 2 * out[i];
+}
+
+static void learn(const struct fixture *f, struct rm_net_workspace *w, uint32_t batch, float *grads)
+{
+    const struct rm_net_input input = {.x = f->x[batch * 40], .batch = 3};
+    const struct rm_net_loss loss = {.rows = twice_the_result};
+    double sums[RM_NET_SUMS];
+    rm_net_prepare(w, f->params);
+    rm_net_learn(w, f->params, &input, &loss, grads, sums);
+}
+
+/* The list has every row with a gradient, and rows that are not in it are zeros. */
+static void expect_listed(const struct rm_touched *t, const float *tables)
+{
+    uint32_t listed = 0;
+    for (uint32_t row = 0; row < t->total; row++) {
+        listed += t->has[row];
+        for (uint32_t i = 0; i < t->units; i++)
+            assert_true(t->has[row] || tables[row * t->units + i] == 0.0f);
+    }
+    assert_int_equal(listed, t->count);
+    assert_true(t->count > 5 && t->count < t->total - 5);
+}
+
+/* Only rows that were touched are cleared before the next gradient, and only those that are touched
+ * now are moved: with the results of looking at all rows. */
+static void touched_rows_suffice(void **state)
+{
+    struct fixture f;
+    struct rm_error error;
+    struct rm_experiment e = {.network = prover,
+                              .optimizer = {.name = RM_OPTIMIZER_ADAM,
+                                            .sparse = true,
+                                            .learning_rate = 1e-2,
+                                            .beta1 = 0.9,
+                                            .beta2 = 0.99,
+                                            .epsilon = 1e-8}};
+    make(&f, ((struct level_state *)*state)->backend);
+    const size_t n = rm_net_param_count(f.net);
+    float *grads = f.b->ops->alloc(f.b, n), *want = f.b->ops->alloc(f.b, n),
+          *other = f.b->ops->alloc(f.b, n), *params = f.b->ops->alloc(f.b, n);
+    struct rm_net_workspace *w = workspace(&f, RM_NET_LEARN), *whole = workspace(&f, RM_NET_LEARN);
+    struct rm_optimizer *follows, *looks;
+    assert_int_equal(rm_optimizer_create(&follows, f.b, &e, f.net, &error), 0);
+    assert_int_equal(rm_optimizer_create(&looks, f.b, &e, f.net, &error), 0);
+    rm_optimizer_follow(follows, w);
+    assert_int_equal(rm_net_list_touched(w, &error), 0);
+    memcpy(params, f.params, n * sizeof *params);
+    for (uint32_t k = 0; k < 6; k++) {
+        size_t at;
+        learn(&f, whole, k, want); /* clears all rows */
+        if (k == 3)
+            learn(&f, w, 0, other); /* other gradients: the next time it clears all rows, too */
+        learn(&f, w, k, grads);
+        assert_memory_equal(grads, want, n * sizeof *grads);
+        const struct rm_touched *t = rm_net_touched(w, grads, &at);
+        assert_non_null(t);
+        assert_null(rm_net_touched(w, want, &at));
+        expect_listed(t, grads + at);
+        rm_test_optimizer_step(looks, &(struct rm_test_step){params, want, 0, k + 1});
+        rm_test_optimizer_step(follows, &(struct rm_test_step){f.params, grads, 0, k + 1});
+        assert_memory_equal(f.params, params, n * sizeof *params);
+    }
+    rm_optimizer_destroy(follows);
+    rm_optimizer_destroy(looks);
+    rm_net_workspace_destroy(w);
+    rm_net_workspace_destroy(whole);
+    f.b->ops->release(f.b, grads);
+    f.b->ops->release(f.b, want);
+    f.b->ops->release(f.b, other);
+    f.b->ops->release(f.b, params);
+    unmake(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +427,7 @@ int main(void)
         cmocka_unit_test(places_do_not_matter),
         cmocka_unit_test(tiles_add_up),
         cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(touched_rows_suffice),
         cmocka_unit_test(refusals),
         cmocka_unit_test(the_first_column_may_be_the_largest),
     };

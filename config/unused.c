@@ -1,7 +1,8 @@
 /* unused: keys that only some algorithms read, or only runs with actors. A key that contradicts the
  * algorithm is an error (check_learning.c); a key that the algorithm ignores is only reported. */
-#include "config/schema.h"
 #include "config/findings.h"
+#include "config/schema.h"
+#include "config/traits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,9 +126,16 @@ static bool reads(const struct used *row, enum rm_algorithm algorithm)
     return !row || row->algorithms >> algorithm & 1;
 }
 
+/* A network without recurrent layers is cloned from single steps. */
+static bool needs_recurrence(const struct rm_experiment *experiment, const struct used *row)
+{
+    return row && row->algorithms == SEQUENCES && !rm_learns_sequences(experiment);
+}
+
 bool rm_config_reads(const struct rm_experiment *experiment, const char *path)
 {
     return reads(row_of(path), experiment->algorithm.name) &&
+           !needs_recurrence(experiment, row_of(path)) &&
            !(rm_experiment_is_offline(experiment) && is_of_actors(path));
 }
 
@@ -148,6 +156,8 @@ int rm_config_unused(const struct rm_experiment *experiment, rm_config_unused_fn
             continue;
         if (!reads(row, algorithm))
             report_unused(key->path, row, algorithm, each, user);
+        else if (needs_recurrence(experiment, row))
+            each(user, key->path, "has no effect without recurrent layers");
         else if (rm_experiment_is_offline(experiment) && is_of_actors(key->path))
             each(user, key->path, "has no effect with sample.from: such a run has no actors");
         else

@@ -88,8 +88,8 @@ int rm_net_workspace_create(struct rm_net_workspace **workspace, const struct rm
 uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *workspace);
 void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 /* Makes a workspace for training list the rows of an embedding's tables that have a gradient, and
- * clear only these before the next one. So between passes nobody else writes to the gradients. Does
- * nothing on a device, and for tables without `columns`. */
+ * clear only these before the next one. So no other code writes to the gradients between passes.
+ * Does nothing on a device, and for tables without `columns`. */
 int rm_net_list_touched(struct rm_net_workspace *workspace, struct rm_error *error);
 /* The rows of tables that have a gradient in `grads`, which the last backward pass wrote. *at:
  * where the tables begin in the arena. NULL: not known, any row may have one. */

@@ -490,8 +490,8 @@ const struct rm_key rm_keys[] = {
     BOOL("optimizer.sparse", SAME, optimizer.sparse, 0,
          "adam, adamw: an update changes only those rows of an embedding's table, and their "
          "moments, whose gradient is not 0 (lazy Adam). A row of more than 1,024 floats is "
-         "treated as several rows of 1,024. With an embedding of `columns`, on the CPU, all other "
-         "rows cost nothing: their gradient is neither cleared nor read."),
+         "treated as several rows of 1,024. On the CPU the other rows cost nothing if an "
+         "embedding with `columns` is the only one and the first layer."),
     F64("optimizer.momentum", SAME, optimizer.momentum, 0, 0.999999, 0, "",
         "rmsprop, muon: momentum. Muon's own figure is 0.95."),
     F64("optimizer.weight_decay", SAME, optimizer.weight_decay, 0, 1, 0, "",

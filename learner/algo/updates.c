@@ -64,7 +64,7 @@ static int make_spaces(struct rm_updates *t, struct rm_update_net *n, bool targe
     const enum rm_net_use use = t->ops->from_rollouts ? RM_NET_LEARN : RM_NET_TRAIN;
     int rc = rm_net_workspace_create(&n->online, n->net, t->backend, t->rows, most, use, error);
     if (!rc)
-        rc = rm_net_list_touched(n->online, error);
+        rc = rm_net_track_touched(n->online, error);
     if (!rc && !t->backend->staged) /* a device's pass is recorded: nothing can be read in it */
         rm_net_watch(n->online, t->finite.check == RM_CHECK_FINITE_ALWAYS);
     if (!rc && target)

@@ -46,11 +46,11 @@ static inline void rm_cpu_run(struct rm_cpu *cpu, rm_pool_fn fn, void *work, uin
 /* rm_cpu_NAME() for each operation, with the type of the table's member: cpu_linear.c, cpu_rows.c,
  * cpu_conv.c, cpu_embedding.c, cpu_flat.c, cpu_sequence.c. */
 #define RM_CPU_DECLARE(name) __typeof__(*((struct rm_backend_ops *)0)->name) rm_cpu_##name;
-/* Sets the touched rows to zeros and forgets which they were. */
-void rm_cpu_clear_touched(struct rm_cpu *cpu, struct rm_touched *touched, float *x);
-
 RM_OPERATIONS(RM_CPU_DECLARE)
 RM_CPU_OPERATIONS(RM_CPU_DECLARE)
 #undef RM_CPU_DECLARE
+
+/* Sets the touched rows to zeros and forgets which they were. */
+void rm_cpu_clear_touched(struct rm_cpu *cpu, struct rm_touched *touched, float *x);
 
 #endif

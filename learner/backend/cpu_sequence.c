@@ -309,8 +309,8 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
 /* A tile has some columns of both tables, so that every sum has one order. */
 #define UNITS_PER_TILE 32u
 
-/* Numbers that have no row stand for row `total`, which the list has already. No branch depends on
- * the numbers, which no processor can predict. */
+/* Numbers that have no row stand for row `total`, which the list has already. No processor can
+ * predict the numbers, so no branch depends on them. */
 static void list_touched(const struct relations *w)
 {
     const struct rm_relations *e = w->e;
@@ -321,8 +321,8 @@ static void list_touched(const struct relations *w)
         for (uint32_t k = 0; k < e->columns; k++) {
             const bool first = k == 0 && e->first_codes;
             const uint32_t codes = first ? e->first_codes : e->codes, code = (uint32_t)group[k];
-            const uint32_t row = code - 1 < codes - 1 ? (first ? 0 : e->first_codes) + code
-                                                      : t->total;
+            const uint32_t row =
+                code - 1 < codes - 1 ? (first ? 0 : e->first_codes) + code : t->total;
             t->rows[count] = row;
             count += !t->has[row];
             t->has[row] = true;

@@ -2,7 +2,8 @@
 #include "learner/backend/isa_parts.h"
 #include "learner/backend/isa_vector.h"
 
-#define WIDE 4u /* registers of a row at a time */
+#define WIDE 4u                 /* registers of a row at a time */
+#define PART (32u / VEC_FLOATS) /* the same of the tables' gradients, whose tiles are narrow */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -74,7 +75,7 @@ void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, con
 INLINE void add_some(const struct rm_relations *e, const int32_t *codes, const float *dy,
                      uint32_t at, const uint32_t count, float *d_first, float *d_table)
 {
-    vec part[WIDE];
+    vec part[PART];
     for (uint32_t v = 0; v < count; v++)
         part[v] = vec_load(dy + at + v * VEC_FLOATS);
     for (uint32_t j = 0; j < e->numbers; j += e->columns)
@@ -96,19 +97,17 @@ void RM_ISA_NAME(relate_dw)(const struct rm_relations *e, const int32_t *codes, 
 {
     for (uint32_t r = 0; r < rows; r++, codes += e->numbers, dy += e->units) {
         uint32_t at = from;
-        for (; at + WIDE * VEC_FLOATS <= to; at += WIDE * VEC_FLOATS)
-            add_some(e, codes, dy, at, WIDE, d_first, d_table);
-        for (; at + 2 * VEC_FLOATS <= to; at += 2 * VEC_FLOATS)
-            add_some(e, codes, dy, at, 2, d_first, d_table);
+        for (; at + PART * VEC_FLOATS <= to; at += PART * VEC_FLOATS)
+            add_some(e, codes, dy, at, PART, d_first, d_table);
         for (; at + VEC_FLOATS <= to; at += VEC_FLOATS)
             add_some(e, codes, dy, at, 1, d_first, d_table);
-        for (; at < to; at++)
-            for (uint32_t j = 0; j < e->numbers; j++) {
-                const uint32_t k = j % e->columns;
-                if (!has_row(e, k, codes[j]))
-                    continue;
-                float *d = (in_first(e, k) ? d_first : d_table) + (size_t)codes[j] * e->units + at;
-                *d = RM_FMA(sign_of(e, k), dy[at], *d);
-            }
+        for (uint32_t j = 0; j < e->numbers && at < to; j++) {
+            const uint32_t k = j % e->columns;
+            if (!has_row(e, k, codes[j]))
+                continue;
+            float *row = (in_first(e, k) ? d_first : d_table) + (size_t)codes[j] * e->units;
+            for (uint32_t i = at; i < to; i++)
+                row[i] = RM_FMA(sign_of(e, k), dy[i], row[i]);
+        }
     }
 }

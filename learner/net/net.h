@@ -89,8 +89,9 @@ uint32_t rm_net_workspace_outputs(const struct rm_net_workspace *workspace);
 void rm_net_workspace_destroy(struct rm_net_workspace *workspace);
 /* Makes a workspace for training list the rows of an embedding's tables that have a gradient, and
  * clear only these before the next one. So no other code writes to the gradients between passes.
- * Does nothing on a device, and for tables without `columns`. */
-int rm_net_list_touched(struct rm_net_workspace *workspace, struct rm_error *error);
+ * Does nothing on a device, with several embeddings, or for tables without `columns`. Call it at
+ * most once. */
+int rm_net_track_touched(struct rm_net_workspace *workspace, struct rm_error *error);
 /* The rows of tables that have a gradient in `grads`, which the last backward pass wrote. *at:
  * where the tables begin in the arena. NULL: not known, any row may have one. */
 const struct rm_touched *rm_net_touched(const struct rm_net_workspace *workspace,

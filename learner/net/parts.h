@@ -268,7 +268,7 @@ struct rm_net_workspace {
     uint32_t *spans[RM_TOKEN_SETS_MAX], *slots[RM_TOKEN_SETS_MAX];
     /* Of all batches so far, by set; 0 on a device. */
     uint64_t tokens[RM_TOKEN_SETS_MAX], padding[RM_TOKEN_SETS_MAX];
-    /* rm_net_list_touched(): which rows of the tables from `touched_at` on have a gradient in
+    /* rm_net_track_touched(): which rows of the tables from `touched_at` on have a gradient in
      * `touched_grads` (NULL: not known); touched.rows NULL: they are not listed. */
     struct rm_touched touched;
     const float *touched_grads;

@@ -13,7 +13,8 @@
  * own cache. */
 #define PARAMS_MAX ((size_t)1 << 17)
 
-/* The same where padding has no rows: a state has many rows, so a tile takes longer. */
+/* The same where padding has no rows: a state has many rows, so a tile takes longer. Not if the
+ * parameters are those of a table, most rows of which a tile does not select. */
 #define TOKEN_PARAMS_MAX ((size_t)1 << 19)
 
 /* And tables with at most this many: tiles have addresses for gradients of tables, without memory.
@@ -131,15 +132,27 @@ static size_t after_table(const struct rm_net *net)
     return s->weight + (size_t)s->layer.codes * s->out.features;
 }
 
+static bool has_table(const struct rm_net *net)
+{
+    for (uint32_t i = 0; i < net->step_count; i++)
+        if (net->steps[i].kind == RM_STEP_EMBEDDING && i != table_of(net))
+            return true;
+    return false;
+}
+
+static size_t params_max(const struct rm_net *net)
+{
+    if (recurrent(net))
+        return SEQUENCE_PARAMS_MAX;
+    return varied(net) && !has_table(net) ? TOKEN_PARAMS_MAX : PARAMS_MAX;
+}
+
 static bool suits(const struct rm_net *net)
 {
     if (history(net))
         return !recurrent(net) && net->param_count <= HISTORY_PARAMS_MAX;
-    const size_t most = recurrent(net) ? SEQUENCE_PARAMS_MAX
-                        : varied(net)  ? TOKEN_PARAMS_MAX
-                                       : PARAMS_MAX;
     if (net->uses_quantiles || (recurrent(net) && varied(net)) ||
-        net->param_count - after_table(net) > most || after_table(net) > TABLE_MAX)
+        net->param_count - after_table(net) > params_max(net) || after_table(net) > TABLE_MAX)
         return false;
     for (uint32_t i = 0; i < net->step_count; i++) {
         const struct rm_step_ops *ops = rm_step_ops[net->steps[i].kind];
@@ -516,7 +529,7 @@ static void cut(struct work *work)
     }
     work->rows = varied(net) ? states_of_tile(net) : rows < MANY_ROWS ? TILE_ROWS_FEW : TILE_ROWS;
     work->tile_count = rm_pieces(rows, work->rows);
-    if (varied(net) && rows) { /* tiles of one size, since the last thread is waited for */
+    if (varied(net) && rows) { /* of about one size, since the last one is waited for */
         work->rows = rm_pieces(rows, work->tile_count);
         work->tile_count = rm_pieces(rows, work->rows);
     }
@@ -570,6 +583,8 @@ void rm_net_tiles_learn(struct rm_net_tiles *t, const float *params,
                       t->parent->net->param_count - t->first, grads + t->first);
     if (t->table != RM_FROM_NOTHING)
         table_back(t, &work, grads);
+    else
+        t->parent->touched_grads = NULL; /* tiles wrote to all rows */
     count_tokens(t);
     for (uint32_t s = 0; s < work.slot_count; s++) {
         t->parent->odd = t->parent->odd || t->slots[s].odd;

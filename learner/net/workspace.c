@@ -337,7 +337,7 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *w)
 }
 
 /* For one embedding of groups whose tables are side by side. */
-int rm_net_list_touched(struct rm_net_workspace *w, struct rm_error *error)
+int rm_net_track_touched(struct rm_net_workspace *w, struct rm_error *error)
 {
     const struct rm_step *found = NULL;
     for (uint32_t i = 0; i < w->net->step_count; i++) {

@@ -175,12 +175,116 @@ static void nan_shows(void **state)
     }
 }
 
+struct tables {
+    struct rm_backend *b;
+    struct rm_relations e;
+    uint32_t rows; /* tokens */
+    size_t total, floats;
+    int32_t *codes;
+    float *dy, *whole, *found;
+    struct rm_touched touched;
+};
+
+/* Numbers below the tables and beyond them, too. */
+static void draw(struct tables *t, uint32_t turn)
+{
+    const size_t numbers = (size_t)t->rows * t->e.numbers;
+    struct rm_rng rng = rm_rng_at(3, RM_STREAM_TEST, 0, turn);
+    for (size_t i = 0; i < numbers; i++) {
+        const bool first = i % t->e.columns == 0 && t->e.first_codes;
+        t->codes[i] = (int32_t)rm_rng_below(&rng, (first ? t->e.first_codes : t->e.codes) + 2) - 1;
+    }
+    t->b->ops->normals(t->b, 3, RM_STREAM_TEST, 1, turn, (size_t)t->rows * t->e.units, t->dy);
+}
+
+/* All rows against the listed ones: gradients, their squares, and a step of each. */
+static void expect_same(struct tables *t)
+{
+    const struct rm_backend_ops *ops = t->b->ops;
+    const struct rm_adam adam = {1e-2f, 0.9f, 0.99f, 1e-8f, 3, 0};
+    float *mine[3], *all[3];
+    t->b->ops->relate_dw(t->b, &t->e, t->codes, t->dy, t->rows, t->whole,
+                         t->whole + (size_t)t->e.first_codes * t->e.units);
+    ops->relate_touched(t->b, &t->e, t->codes, t->dy, t->rows, &t->touched, t->found);
+    assert_memory_equal(t->whole, t->found, t->floats * sizeof *t->found);
+    assert_true(t->touched.count > 0 && t->touched.count < t->total);
+    const double squares = ops->sum_squares(t->b, t->whole, t->floats);
+    assert_true(fabs(ops->touched_squares(t->b, &t->touched, t->found) / squares - 1) < 1e-12);
+    for (int i = 0; i < 3; i++) {
+        mine[i] = ops->alloc(t->b, t->floats);
+        all[i] = ops->alloc(t->b, t->floats);
+        ops->normals(t->b, 4, RM_STREAM_TEST, (uint32_t)i, 0, t->floats, mine[i]);
+        for (size_t k = 0; k < t->floats; k++)
+            all[i][k] = mine[i][k] = fabsf(mine[i][k]);
+    }
+    ops->adam(t->b, &adam, 0.5f, t->whole, t->floats, all[0], all[1], all[2]);
+    float *kept = ops->alloc(t->b, t->floats);
+    for (int i = 0; i < 3; i++) { /* what has no gradient stays as it was */
+        memcpy(kept, mine[i], t->floats * sizeof *kept);
+        for (size_t row = 0; row < t->total; row++)
+            if (ops->sum_squares(t->b, t->whole + row * t->e.units, t->e.units) == 0)
+                memcpy(all[i] + row * t->e.units, kept + row * t->e.units,
+                       t->e.units * sizeof *kept);
+    }
+    ops->touched_adam(t->b, &adam, 0.5f, &t->touched, t->found, mine[0], mine[1], mine[2]);
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(mine[i], all[i], t->floats * sizeof *kept);
+        ops->release(t->b, mine[i]);
+        ops->release(t->b, all[i]);
+    }
+    ops->release(t->b, kept);
+}
+
+/* Enough rows for several threads, and once for several rounds of their sums. */
+static void touched_rows_are_all_that_count(void **state)
+{
+    static const struct {
+        struct rm_relations e;
+        uint32_t rows;
+    } cases[] = {
+        {{.numbers = 3, .columns = 3, .codes = 40, .first_codes = 9, .units = 5}, 4},
+        {{.numbers = 6, .columns = 2, .codes = 900, .units = 40, .difference = true}, 150},
+        {{.numbers = 18, .columns = 3, .codes = 4000, .first_codes = 20, .units = 64}, 90},
+        {{.numbers = 6, .columns = 3, .codes = 300, .units = 1500, .difference = true}, 20},
+        {{.numbers = 1, .columns = 1, .codes = 120000, .units = 2}, 110000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tables t = {.e = cases[i].e, .rows = cases[i].rows};
+        struct rm_error error;
+        assert_int_equal(
+            rm_backend_cpu_create(&t.b, 3, ((struct level_state *)*state)->isa, &error), 0);
+        t.total = t.e.first_codes + t.e.codes;
+        t.floats = t.total * t.e.units;
+        t.codes = calloc((size_t)t.rows * t.e.numbers, sizeof *t.codes);
+        t.dy = t.b->ops->alloc(t.b, (size_t)t.rows * t.e.units);
+        t.whole = t.b->ops->alloc(t.b, t.floats);
+        t.found = t.b->ops->alloc(t.b, t.floats);
+        t.touched = (struct rm_touched){.units = t.e.units,
+                                        .total = (uint32_t)t.total,
+                                        .rows = calloc(t.total + 1, sizeof(uint32_t)),
+                                        .has = calloc(t.total + 1, sizeof(bool))};
+        t.touched.has[t.total] = true;
+        for (uint32_t turn = 0; turn < 3; turn++) {
+            draw(&t, turn);
+            expect_same(&t);
+        }
+        float *owned[] = {t.dy, t.whole, t.found};
+        for (size_t k = 0; k < 3; k++)
+            t.b->ops->release(t.b, owned[k]);
+        free(t.codes);
+        free(t.touched.rows);
+        free(t.touched.has);
+        rm_backend_destroy(t.b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adam_against_double),
         cmocka_unit_test(lerp_moves),
         cmocka_unit_test(sums),
+        cmocka_unit_test(touched_rows_are_all_that_count),
         cmocka_unit_test(activations_everywhere),
         cmocka_unit_test(cosines_are_exact),
         cmocka_unit_test(nan_shows),

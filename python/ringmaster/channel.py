@@ -13,7 +13,7 @@ import time
 
 FD_MEMORY, FD_ASK, FD_ANSWER, FD_REPORT, FD_SAID = range(3, 8)
 
-MAGIC, VERSION = 0x59504D52, 3
+MAGIC, VERSION = 0x59504D52, 4
 HEAD_BYTES, TEXT_BYTES = 4096, 256 << 10
 COLUMNS_AT = HEAD_BYTES + TEXT_BYTES
 
@@ -21,6 +21,7 @@ COLUMNS_AT = HEAD_BYTES + TEXT_BYTES
 W_MAGIC, W_VERSION, W_REQUEST, W_STARTER_SLEEPS, W_ASKED = range(5)  # two requests of four words
 W_REPLY, W_WORKER_SLEEPS, W_STATUS, _, W_WORLD, W_TEXT_BYTES = range(32, 38)
 L_ANSWERED, _, L_TOOK = range(19, 22)  # of 64 bits
+W_CORE = 46
 
 START, LAYOUT, RESET, STEP, STOP, SHOW = range(1, 7)
 
@@ -28,6 +29,17 @@ SPINS = 700 if len(os.sched_getaffinity(0)) > 1 else 0  # some 30 us: less than 
 VAIN = 15  # waits without a spin after one that was in vain
 STACKS = signal.SIGRTMAX - 3  # the actor's question where a worker hangs
 ONE = (1).to_bytes(8, "little")
+
+
+def core_of():
+    """A function that returns the core on which its caller runs."""
+    if hasattr(os, "sched_getcpu"):
+        return os.sched_getcpu
+    try:
+        import ctypes
+        return ctypes.CDLL(None).sched_getcpu
+    except (ImportError, OSError, AttributeError):
+        return None
 
 
 class Channel:
@@ -40,6 +52,7 @@ class Channel:
         if self.words[W_MAGIC] != MAGIC or self.words[W_VERSION] != VERSION:
             raise SystemExit("ringmaster.worker: the actor is of another version of ringmaster than this package")
         self.done = self.vain = self.begun = 0
+        self.core = core_of() or (lambda: 0xFFFFFFFF)
         self.lock = threading.Lock()
         self.asked = select.poll()
         self.asked.register(FD_ASK, select.POLLIN)
@@ -89,7 +102,7 @@ class Channel:
             self.memory[HEAD_BYTES:HEAD_BYTES + len(data)] = data
             words[W_TEXT_BYTES] = len(data)
         slot, now = self.done & 1, time.monotonic_ns()
-        words[W_STATUS + slot] = status
+        words[W_STATUS + slot], words[W_CORE] = status, self.core() & 0xFFFFFFFF
         self.longs[L_ANSWERED + slot], self.longs[L_TOOK + slot] = now, now - self.begun
         words[W_REPLY] = self.done
         self.fence()

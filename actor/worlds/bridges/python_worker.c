@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,6 +40,7 @@ _Static_assert(offsetof(struct rm_python_head, request) == 8 &&
                    offsetof(struct rm_python_head, text_bytes) == 148 &&
                    offsetof(struct rm_python_head, answered_ns) == 152 &&
                    offsetof(struct rm_python_head, took_ns) == 168 &&
+                   offsetof(struct rm_python_head, core) == 184 &&
                    sizeof(struct rm_python_head) <= RM_PYTHON_HEAD_BYTES,
                "python/ringmaster/channel.py has these offsets");
 
@@ -390,12 +392,28 @@ static bool sleep_on(struct rm_python_worker *const *workers, const uint32_t *re
     return ended;
 }
 
+/* Leaves the worker's core, if there are others. A timer wakes its thread where that went to sleep,
+ * and interrupts the worker there, while another core may be idle. */
+static void leave_core(const struct rm_python_worker *w)
+{
+    const uint32_t core = RM_PEEK(&rm_python_head(w)->core);
+    cpu_set_t all, others;
+    if (core >= CPU_SETSIZE || (int)core != sched_getcpu() ||
+        sched_getaffinity(0, sizeof all, &all) < 0)
+        return;
+    others = all;
+    CPU_CLR(core, &others);
+    if (CPU_COUNT(&others) && sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof all, &all);
+}
+
 /* Until this time or the worker's end, not for its answer. true: it has ended. */
 static bool sleep_until(const struct rm_python_worker *w, uint64_t now, uint64_t until_ns)
 {
     const uint64_t ns = until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS;
     const struct timespec left = {(time_t)(ns / RM_NS_PER_S), (long)(ns % RM_NS_PER_S)};
     struct pollfd process = {.fd = w->process, .events = POLLIN};
+    leave_core(w);
     ppoll(&process, 1, &left, NULL);
     return has_ended(w, &process);
 }

@@ -29,7 +29,7 @@
 #include <sys/types.h>
 
 #define RM_PYTHON_MAGIC      0x59504d52u /* "RMPY" */
-#define RM_PYTHON_VERSION    3u
+#define RM_PYTHON_VERSION    4u
 #define RM_PYTHON_HEAD_BYTES 4096u
 #define RM_PYTHON_WORKERS    256u /* the most that are waited for together */
 #define RM_PYTHON_TEXT_BYTES (256u << 10)
@@ -64,6 +64,7 @@ struct rm_python_head {
     uint32_t text_bytes; /* of the worker's text */
     _Atomic uint64_t answered_ns[2], took_ns[2]; /* request n at n % 2: when it was answered
                                             (CLOCK_MONOTONIC), and for how long it was done */
+    _Atomic uint32_t core; /* where the worker answered last; UINT32_MAX: it cannot tell */
 };
 
 /* How to start a worker. Valid as long as its workers. */

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,10 +106,12 @@ static void a_death_is_reported_with_its_signal(void **state)
 }
 
 /* While a worker has another request its actor sleeps until it expects the answer: it notices the
- * worker's end nevertheless. */
+ * worker's end nevertheless. It may leave the worker's core, but keeps the right to run on all. */
 static void a_death_is_noticed_while_another_request_waits(void **state)
 {
+    cpu_set_t before, after;
     (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
     rm_test_said_begin();
     open_slow("kills", 0.2, 1, 1, RM_SANDBOX_AUTO);
     for (int t = 1; t <= 3; t++)
@@ -119,6 +122,8 @@ static void a_death_is_noticed_while_another_request_waits(void **state)
     const char *said = rm_test_said_end();
     if (!strstr(said, "its process was ended by signal 9 (Killed)"))
         fail_msg("%s", said);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
 }
 
 static void a_hang_is_ended_with_its_stacks(void **state)

@@ -281,7 +281,8 @@ static void check_classes(uint32_t samples, uint32_t queries, float scale)
           *seen = calloc(rows * 8, sizeof *seen);
     int32_t *action = calloc(rows, sizeof *action);
     double sums[RM_NET_SUMS] = {0};
-    assert_true(d_out && seen && action);
+    if (!d_out || !seen || !action)
+        abort(); /* out of memory */
     for (uint32_t i = 0; i < rows; i++)
         action[i] = (int32_t)rm_rng_below(&rng, 5);
     struct rm_class_loss loss = {.out = out,

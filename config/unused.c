@@ -134,8 +134,8 @@ static bool needs_recurrence(const struct rm_experiment *experiment, const struc
 
 bool rm_config_reads(const struct rm_experiment *experiment, const char *path)
 {
-    return reads(row_of(path), experiment->algorithm.name) &&
-           !needs_recurrence(experiment, row_of(path)) &&
+    const struct used *row = row_of(path);
+    return reads(row, experiment->algorithm.name) && !needs_recurrence(experiment, row) &&
            !(rm_experiment_is_offline(experiment) && is_of_actors(path));
 }
 

@@ -132,10 +132,12 @@ static size_t after_table(const struct rm_net *net)
     return s->weight + (size_t)s->layer.codes * s->out.features;
 }
 
+/* Whether there is a table whose gradients tiles do not leave out. */
 static bool has_table(const struct rm_net *net)
 {
+    const uint32_t apart = table_of(net);
     for (uint32_t i = 0; i < net->step_count; i++)
-        if (net->steps[i].kind == RM_STEP_EMBEDDING && i != table_of(net))
+        if (net->steps[i].kind == RM_STEP_EMBEDDING && i != apart)
             return true;
     return false;
 }

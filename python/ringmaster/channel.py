@@ -32,14 +32,12 @@ ONE = (1).to_bytes(8, "little")
 
 
 def core_of():
-    """A function that returns the core on which its caller runs."""
-    if hasattr(os, "sched_getcpu"):
-        return os.sched_getcpu
+    """A function that returns the core on which its caller runs; -1: it cannot tell."""
     try:
         import ctypes
         return ctypes.CDLL(None).sched_getcpu
     except (ImportError, OSError, AttributeError):
-        return None
+        return lambda: -1
 
 
 class Channel:
@@ -52,7 +50,7 @@ class Channel:
         if self.words[W_MAGIC] != MAGIC or self.words[W_VERSION] != VERSION:
             raise SystemExit("ringmaster.worker: the actor is of another version of ringmaster than this package")
         self.done = self.vain = self.begun = 0
-        self.core = core_of() or (lambda: 0xFFFFFFFF)
+        self.core = core_of()
         self.lock = threading.Lock()
         self.asked = select.poll()
         self.asked.register(FD_ASK, select.POLLIN)

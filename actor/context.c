@@ -17,7 +17,8 @@ static int check(const struct rm_env_agent *agent, const struct rm_net_shape *sh
                  struct rm_error *error)
 {
     const uint32_t codes = rm_features_codes(agent), width = shape->dim[1];
-    if (codes != shape->history.query_codes || agent->actions != shape->actions ||
+    if ((shape->history.query_codes && codes != shape->history.query_codes) ||
+        agent->actions != shape->actions ||
         width != rm_history_width(rm_features_step_count(agent)) ||
         shape->dim[0] != 3 * shape->history.queries + 2)
         return rm_fail(error, -EINVAL,
@@ -27,6 +28,12 @@ static int check(const struct rm_env_agent *agent, const struct rm_net_shape *sh
                        rm_history_width(rm_features_step_count(agent)), shape->history.query_codes,
                        shape->actions, width);
     return 0;
+}
+
+/* A lane's input ends with the query: the latest observation. */
+static float *query_of(const struct rm_context *c, uint32_t lane)
+{
+    return c->x + ((size_t)lane * (c->places + 1) + c->places) * c->width;
 }
 
 int rm_context_create(struct rm_context **out, const struct rm_env_agent *agent,
@@ -42,6 +49,7 @@ int rm_context_create(struct rm_context **out, const struct rm_env_agent *agent,
     c->lanes = lanes;
     c->region = shape->history.queries;
     c->types = shape->history.types;
+    c->query_codes = shape->history.query_codes;
     c->places = shape->dim[0] - shape->history.queries;
     c->width = shape->dim[1];
     const size_t floats = (size_t)lanes * (c->places + 1) * c->width;
@@ -49,8 +57,7 @@ int rm_context_create(struct rm_context **out, const struct rm_env_agent *agent,
     c->rows = calloc(floats, sizeof *c->rows);
     c->x = calloc(floats, sizeof *c->x);
     c->obs = calloc(lanes, rm_env_obs_bytes(agent));
-    c->floats = calloc(c->width, sizeof *c->floats);
-    if (!c->lane || !c->rows || !c->x || !c->obs || !c->floats)
+    if (!c->lane || !c->rows || !c->x || !c->obs)
         rc = rm_fail(error, -ENOMEM, "no memory for the context of %u lanes", lanes);
     else if (net)
         rc = rm_net_cache_create(&c->cache, net, lanes, error);
@@ -58,6 +65,8 @@ int rm_context_create(struct rm_context **out, const struct rm_env_agent *agent,
         rm_context_destroy(c);
         return rc;
     }
+    for (uint32_t lane = 0; lane < lanes; lane++)
+        rm_history_put(query_of(c, lane), RM_HISTORY_QUERY, 0, NULL, 0);
     rm_context_forget(c);
     *out = c;
     return 0;
@@ -72,7 +81,6 @@ void rm_context_destroy(struct rm_context *c)
     free(c->rows);
     free(c->x);
     free(c->obs);
-    free(c->floats);
     free(c);
 }
 
@@ -145,9 +153,7 @@ int rm_context_see(struct rm_context *c, const struct rm_context_step *s, struct
             l->acted = l->ends = false; /* what became of the action is not known */
         if (s->flags[i] & RM_ENV_DEAD)
             continue;
-        rm_features_take(c->agent, 0, obs, c->floats);
-        l->query = rm_features_code(c->agent, c->floats);
-        if (l->query == UINT32_MAX)
+        if (!rm_features_query(c->agent, c->query_codes, obs, query_of(c, lane)))
             return rm_fail(error, -EBADMSG,
                            "lane %u of agent %s: an observation is outside of its bounds or no "
                            "whole number, so it cannot be a query",
@@ -158,7 +164,7 @@ int rm_context_see(struct rm_context *c, const struct rm_context_step *s, struct
     return 0;
 }
 
-/* The rows that the cache does not have, and the query in the last place. */
+/* The rows that the cache does not have, before the query. */
 static void put_input(const struct rm_context *c, uint32_t lane, float *x)
 {
     const struct rm_context_lane *l = &c->lane[lane];
@@ -166,7 +172,6 @@ static void put_input(const struct rm_context *c, uint32_t lane, float *x)
     const size_t given = (size_t)(l->rows - had) * c->width, all = (size_t)c->places * c->width;
     memcpy(x, rows_of(c, lane) + (size_t)had * c->width, given * sizeof *x);
     memset(x + given, 0, (all - given) * sizeof *x);
-    rm_history_put(x + all, RM_HISTORY_QUERY, l->query, NULL, c->width - RM_HISTORY_FEATURES);
 }
 
 const float *rm_context_inputs(struct rm_context *c, const struct rm_context_step *s)

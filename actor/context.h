@@ -13,7 +13,7 @@
  * previous region, and a new one begins.
  *
  * For agents whose histories distill can learn from: one discrete action a step, no masks, and
- * observations that are queries (rm_features_codes()). Belongs to one thread; nothing is allocated
+ * observations that are queries (rm_features_query()). Belongs to one thread; nothing is allocated
  * after create. */
 #ifndef RM_ACTOR_CONTEXT_H
 #define RM_ACTOR_CONTEXT_H
@@ -32,18 +32,16 @@ struct rm_context_lane {
     int32_t action; /* the latest, if `acted` */
     bool acted;     /* the result of `action` is not known yet */
     bool ends;      /* the region ends with the transition of `action` */
-    uint32_t query; /* code of the latest observation */
 };
 
 struct rm_context {
     const struct rm_env_agent *agent;
-    uint32_t lanes, region, types;
+    uint32_t lanes, region, types, query_codes;
     uint32_t places, width;       /* of the context; floats of a row */
     struct rm_context_lane *lane; /* (lanes) */
     float *rows;   /* (lanes, places + 1, width), with the transition that ends a region */
     uint8_t *obs;  /* (lanes, obs_bytes): the observations in which the lanes acted */
     float *x;      /* (lanes, places + 1, width) */
-    float *floats; /* of an observation */
     struct rm_net_cache *cache;
 };
 

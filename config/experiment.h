@@ -135,6 +135,7 @@ struct rm_layer_config {
     uint32_t heads;       /* attention */
     uint32_t span;        /* residual: how many layers before it are bridged */
     bool causal;          /* attention: a token sees itself and those before it */
+    bool tied;            /* history: queries by the layer of transitions */
     bool xavier; /* attention: initial queries, keys and values by Xavier's rule, biases 0 */
     double rate; /* dropout: probability of zero in training; attention: the same, of its weights */
 };

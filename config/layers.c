@@ -127,7 +127,12 @@ const struct rm_layer_row rm_layer_rows[RM_LAYER_TYPE_COUNT] = {
          {UNITS("floats per token"),
           MEMBER("codes", RM_MEMBER_U32, codes, 1, 1 << 24, NAN,
                  "rows of the table of positions; a query's position is the number of rows of the "
-                 "context that it sees")}},
+                 "context that it sees"),
+          MEMBER(
+              "tied", RM_MEMBER_BOOL, tied, 0, 1, 0,
+              "a query's token comes from its observation by the linear layer of transitions, so "
+              "that a state has the same weights in both; false: from a table with a row for "
+              "each observation that is possible")}},
 };
 
 static void store(struct rm_layer_config *layer, const struct rm_layer_member *m, double value)

@@ -53,7 +53,7 @@ struct rm_net_shape {
      * queries 0: the input is none. */
     struct rm_history_shape {
         uint32_t queries;     /* of a sample */
-        uint32_t query_codes; /* a query is a whole number below this */
+        uint32_t query_codes; /* a query is a whole number below this; 0: an observation */
         uint32_t types;       /* logits behind those of actions */
     } history;
     /* Several observations in a row, or one that is counted: then the row itself is a vector. */

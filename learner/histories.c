@@ -45,7 +45,7 @@ struct part {
 
 struct rm_histories {
     const struct rm_env_agent *agent;
-    uint32_t region, width;
+    uint32_t region, width, query_codes;
     uint64_t first_steps, hash;
     uint32_t held_out_lanes;
     struct distinct distinct;
@@ -399,16 +399,14 @@ static int is_held_out(const struct rm_recording *r, const json_t *keys, struct 
 static int check_queries(const struct rm_histories *h, struct rm_error *error)
 {
     const struct distinct *d = &h->distinct;
-    float *floats = malloc(rm_features_words(h->agent, 0) * sizeof *floats);
-    int rc = floats ? 0 : rm_fail(error, -ENOMEM, "no memory for an observation");
-    for (uint32_t i = 0; rc == 0 && i < d->count; i++) {
-        rm_features_take(h->agent, 0, d->row + i * d->bytes, floats);
-        if (rm_features_code(h->agent, floats) == UINT32_MAX)
+    float *row = malloc(h->width * sizeof *row);
+    int rc = row ? 0 : rm_fail(error, -ENOMEM, "no memory for an observation");
+    for (uint32_t i = 0; rc == 0 && i < d->count; i++)
+        if (!rm_features_query(h->agent, h->query_codes, d->row + i * d->bytes, row))
             rc = rm_fail(error, -EBADMSG,
                          "sample.from: an observation is outside of the world's "
                          "bounds or no whole number");
-    }
-    free(floats);
+    free(row);
     return rc;
 }
 
@@ -469,6 +467,7 @@ int rm_histories_open(struct rm_histories **histories, const struct rm_experimen
     h->first_steps = e->sample.first_steps;
     h->held_out_lanes = e->sample.held_out_lanes;
     h->width = rm_history_width(rm_features_step_count(agent));
+    h->query_codes = plan->policy[policy].shape.history.query_codes;
     h->distinct.obs_bytes = (plan->policy[policy].obs_bytes + 3) / 4 * 4;
     h->distinct.bytes = h->distinct.obs_bytes + sizeof(struct tail);
     int rc = read_all(h, e, &plan->policy[policy], error);
@@ -556,10 +555,7 @@ static float *put_steps(const struct rm_histories *h, uint64_t row, uint32_t ste
 static void put_query(const struct rm_histories *h, uint64_t row, float *to)
 {
     const struct distinct *d = &h->distinct;
-    float *floats = to + RM_HISTORY_FEATURES; /* they have room there */
-    rm_features_take(h->agent, 0, d->row + number_at(h, row) * d->bytes, floats);
-    rm_history_put(to, RM_HISTORY_QUERY, rm_features_code(h->agent, floats), NULL,
-                   h->width - RM_HISTORY_FEATURES);
+    rm_features_query(h->agent, h->query_codes, d->row + number_at(h, row) * d->bytes, to);
 }
 
 uint32_t rm_histories_pair(const struct rm_histories *h, enum rm_histories_part part,

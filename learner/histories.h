@@ -14,8 +14,8 @@
  *   region k > 0   <c>, the steps of region k - 1, </c>, <c>, the steps of region k but the last
  *   region 0       <c>, its steps but the last
  *
- * followed by a query for each step: its s as a whole number (rm_features_code()). The features of
- * a step are those of rm_features_step().
+ * followed by a query for each step: its s (rm_features_query()). The features of a step are those
+ * of rm_features_step().
  *
  * A recording is held out if, for every key in `sample.held_out`, its experiment has one of the
  * listed values. Nothing is learned from it.

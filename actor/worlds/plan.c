@@ -87,6 +87,12 @@ static void lay_out_all(const struct rm_env_agent *agent, uint32_t codes, uint32
     }
 }
 
+/* Are queries of histories observations as they are, or rows of a table? */
+static bool ties_queries(const struct rm_network_config *network)
+{
+    return network->layer_count > 0 && network->layers[0].tied;
+}
+
 struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
                                       const struct rm_env_agent *agent)
 {
@@ -96,7 +102,8 @@ struct rm_net_shape rm_plan_net_shape(const struct rm_experiment *experiment,
     const struct rm_env_observation first = rm_features_observation(agent, 0);
     if (traits->histories)
         return rm_history_shape(2 * experiment->sample.region + 2, experiment->sample.region,
-                                rm_features_step_count(agent), rm_features_codes(agent),
+                                rm_features_step_count(agent),
+                                ties_queries(&experiment->network) ? 0 : rm_features_codes(agent),
                                 agent->actions, RM_HISTORY_TYPES);
     struct rm_net_shape shape = {
         .inputs = rm_features_words(agent, codes) * stack,
@@ -195,8 +202,10 @@ static bool alike(const struct rm_env_agent *a, const struct rm_env_agent *b)
            memcmp(a->choice_actions, b->choice_actions, sizeof a->choice_actions) == 0;
 }
 
-/* Steps of a history are discrete actions, its queries observations as whole numbers. */
-static int check_history(const struct rm_env_agent *agent, struct rm_error *error)
+/* Steps of a history are discrete actions; its queries are observations, for a table as whole
+ * numbers. */
+static int check_history(const struct rm_network_config *network, const struct rm_env_agent *agent,
+                         struct rm_error *error)
 {
     if (agent->actions == 0 || agent->choices > 1 || agent->boxes)
         return rm_fail(
@@ -209,10 +218,11 @@ static int check_history(const struct rm_env_agent *agent, struct rm_error *erro
                        "algorithm.name distill learns from histories without masks of legal "
                        "actions; agent %s has masks",
                        agent->name);
-    if (!rm_features_codes(agent))
+    if (!ties_queries(network) && !rm_features_codes(agent))
         return rm_fail(error, -EINVAL,
-                       "algorithm.name distill needs observations of whole numbers within bounds, "
-                       "at most 2^24 different ones; those of agent %s are not",
+                       "network: the table of queries needs observations of whole numbers within "
+                       "bounds, at most 2^24 different ones; those of agent %s are not: set `tied` "
+                       "in the layer `history`",
                        agent->name);
     return 0;
 }
@@ -286,7 +296,7 @@ static int size_policy(struct rm_policy_plan *policy, uint32_t index, const stru
                        "world \"%s\": agent %s chooses real numbers; a recurrent network is cloned "
                        "only from discrete actions: use layers without a state",
                        spec->name, first->name);
-    const int fits = traits->histories ? check_history(first, error) : 0;
+    const int fits = traits->histories ? check_history(&e->network, first, error) : 0;
     if (fits < 0)
         return rm_fail_within(error, fits, "policy %s", policy->name);
     policy->frozen = rm_frozen_policy(e, index) != NULL;

@@ -1,7 +1,7 @@
 /* history_codes: the rows of a table that each row of a packed history (learner/net/history.h)
  * takes, for both backends. The table has, one after another:
  *
- *   1                   what every transition has
+ *   1                   what every transition has, and every query if query_codes is 0
  *   query_codes         queries
  *   RM_HISTORY_ENDS     <c> and </c>
  *   RM_HISTORY_TYPES    types
@@ -65,7 +65,8 @@ RM_BOTH void rm_history_row_codes(const struct rm_history_codes *h, const float 
     const uint32_t at = i < context ? i : rm_attention_seen(rows, h->queries, i);
     uint32_t own = 0, type = 0;
     if (i >= context) {
-        own = 1 + (x[1] >= 0 && x[1] < (float)h->query_codes ? (uint32_t)x[1] : 0);
+        if (h->query_codes)
+            own = 1 + (x[1] >= 0 && x[1] < (float)h->query_codes ? (uint32_t)x[1] : 0);
     } else if (x[0] == (float)RM_HISTORY_BEGIN || x[0] == (float)RM_HISTORY_END) {
         const uint32_t end = x[0] == (float)RM_HISTORY_END;
         own = 1 + h->query_codes + end;

@@ -1,5 +1,7 @@
 #include "learner/net/features.h"
 
+#include "learner/net/history.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -292,4 +294,18 @@ void rm_features_step(const struct rm_env_agent *agent, const uint8_t *obs, uint
     out += agent->actions;
     *out = reward;
     rm_features_take(agent, 0, next_obs, out + 1);
+}
+
+bool rm_features_query(const struct rm_env_agent *agent, uint32_t query_codes, const uint8_t *obs,
+                       float *row)
+{
+    float *floats = row + RM_HISTORY_FEATURES;
+    rm_history_put(row, RM_HISTORY_QUERY, 0, NULL, rm_features_step_count(agent));
+    rm_features_take(agent, 0, obs, floats);
+    if (query_codes == 0)
+        return true;
+    const uint32_t code = rm_features_code(agent, floats);
+    row[1] = (float)code;
+    memset(floats, 0, rm_features_words(agent, 0) * sizeof *floats);
+    return code != UINT32_MAX;
 }

@@ -8,7 +8,8 @@
  *
  *   [0] kind     enum rm_history_kind (learner/backend/history_codes.h)
  *   [1] query    of a query: its code, a whole number below the network's query codes; else 0
- *   [2...]       of a transition: its features; else 0
+ *   [2...]       of a transition: its features; of a query, if the network has no query codes: the
+ *                observation, then zeros; else 0
  *
  * Unused context places are zeros, and have no row in the network. With C context rows before the
  * queries, query q of Q sees the first C - Q + 1 + q context rows and itself; context row i sees

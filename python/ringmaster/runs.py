@@ -265,8 +265,8 @@ def follow(command: List[str], folder: str, directory: str, progress: Progress,
     try:
         client = connect(os.path.join(folder, "control.sock"), lambda: process.poll() is None)
         if client is not None:
-            place = client.status()["run_directory"]
-            if on_start is not None:
+            place = place_of(client)
+            if place is not None and on_start is not None:
                 on_start(client)
         while process.poll() is None:
             try:
@@ -286,7 +286,7 @@ def follow(command: List[str], folder: str, directory: str, progress: Progress,
         lines = file.read().strip().splitlines()
     if process.returncode and place is None:
         raise RuntimeError("\n".join(lines[-8:]) or f"ringctl ended with exit code {process.returncode}")
-    if place is None:  # it was over before anybody could ask
+    if place is None:
         place = next(line.split(": ", 1)[1] for line in reversed(lines) if line.startswith("run directory: "))
     run = Run(place)
     if os.path.exists(run.path("summary.json")):
@@ -295,6 +295,14 @@ def follow(command: List[str], folder: str, directory: str, progress: Progress,
     if process.returncode not in (0, 5, 130):
         raise RuntimeError("\n".join(lines[-8:]))
     return run
+
+
+def place_of(client: Client) -> Optional[str]:
+    """The run's directory; None if the run is over before it can answer."""
+    try:
+        return client.status()["run_directory"]
+    except ConnectionError:
+        return None
 
 
 def show(client: Optional[Client], progress: Progress) -> None:

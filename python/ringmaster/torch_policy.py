@@ -116,7 +116,8 @@ class TorchPolicy(nn.Module):
         end = (kind == 2) | (kind == 3)
         codes = torch.where(asks, x[:, :, 1].long(), 0)
         y = torch.where(end[..., None], part("ends")[torch.where(end, kind - 2, 0)], self.linear(name + ".context", x[:, :, 2:]))
-        y = torch.where(asks[..., None], part("query")[codes], y)
+        if not layer["tied"]:
+            y = torch.where(asks[..., None], part("query")[codes], y)
         self.tokens = True
         return y + part("type")[torch.where(end, kind - 1, 0)] + part("position")[seen]
 

@@ -113,8 +113,9 @@ class Net:
         """Transitions, <c>, </c> and queries, with their types and positions."""
         kind, query, features = x[..., 0].long(), x[..., 1].long(), x[..., 2:]
         ends = torch.cat([self.p[name + "ends"]] * 2)[kind.clamp(max=3)]  # of kinds 2 and 3
-        y = torch.where((kind == 1)[..., None], self.linear(features, name + "context."), ends)
-        y = torch.where((kind == 4)[..., None], self.p[name + "query"][query], y)
+        product = self.linear(features, name + "context.")
+        y = torch.where((kind == 1)[..., None], product, ends)
+        y = torch.where((kind == 4)[..., None], self.p[name + "query"][query] if name + "query" in self.p else product, y)
         seen, context = self.seen()
         y = y + self.p[name + "type"][torch.where((kind == 2) | (kind == 3), kind - 1, 0)]
         return y + self.p[name + "position"][(seen - context.long()).clamp(min=0)]

@@ -61,14 +61,14 @@ HISTORY = [{"type": "history", "units": 8, "codes": 32}, {"type": "attention", "
            {"type": "attention", "heads": 2, "causal": True}, {"type": "residual", "span": 1}, {"type": "layer_norm"}]
 
 
-def distilled_run(folder):
+def distilled_run(folder, tied):
     """Of the history of a short learner, with regions of 5 steps."""
     ringmaster.train({"world": {"name": "darkroom", "options": {"goal": [5, 4]}}, "algorithm": {"name": "ppo"},
                       "actor": {"worlds": 4}, "record": {"directory": "recording"},
                       "evaluation": {"episodes": 1, "final_episodes": 1, "worlds": 1}},
                      steps=2000, directory=folder, name="source", progress=False)
     return ringmaster.train({"world": {"name": "darkroom", "options": {"goal": [5, 4]}},
-                             "algorithm": {"name": "distill"}, "network": {"layers": HISTORY},
+                             "algorithm": {"name": "distill"}, "network": {"layers": [{**HISTORY[0], "tied": tied}, *HISTORY[1:]]},
                              "sample": {"from": f"{folder}/source/latest/recording", "batch": 4, "region": 5},
                              "evaluation": {"episodes": 1, "final_episodes": 1, "worlds": 1}},
                             steps=20, directory=folder, name="distilled", progress=False)
@@ -84,7 +84,11 @@ def packed(policy, rng, samples=7):
         assert len(kinds) <= context
         own[:len(kinds), 0] = kinds
         own[:len(kinds), 2:] = rng.integers(0, 9, (len(kinds), shape["width"] - 2)) * (own[:len(kinds), :1] == 1)
-        own[context:, 0], own[context:, 1] = 4, rng.integers(0, 81, region)
+        own[context:, 0] = 4
+        if policy.layers[0]["tied"]:
+            own[context:, 2:4] = rng.integers(0, 9, (region, 2))
+        else:
+            own[context:, 1] = rng.integers(0, 81, region)
     return x.reshape(samples, -1)
 
 
@@ -144,7 +148,7 @@ def compare_actions(policy, module, rng):
 
 
 def main():
-    cases = [(name, short_run, (name, *case)) for name, *case in CASES] + [("a history", distilled_run, ())]
+    cases = [(name, short_run, (name, *case)) for name, *case in CASES] + [(name, distilled_run, (tied,)) for name, tied in (("a history", False), ("a tied history", True))]
     print(f"1..{len(cases)}")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:

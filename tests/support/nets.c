@@ -64,8 +64,10 @@ static void put_histories(const struct rm_net_shape *shape, float *x, size_t n, 
                 : transition                        ? (float)RM_HISTORY_TRANSITION
                 : at == context / 2 && at > missing ? (float)RM_HISTORY_END
                                                     : (float)RM_HISTORY_BEGIN;
-        to[1] = at >= context ? (float)((row * 7 + 3) % shape->history.query_codes) : 0;
-        for (uint32_t i = RM_HISTORY_FEATURES; i < width && !transition; i++)
+        const uint32_t codes = shape->history.query_codes;
+        const bool featured = transition || (at >= context && codes == 0);
+        to[1] = at >= context && codes ? (float)((row * 7 + 3) % codes) : 0;
+        for (uint32_t i = RM_HISTORY_FEATURES; i < width && !featured; i++)
             to[i] = 0;
         for (uint32_t i = 0; copy && i < width; i++)
             copy[row * width + i] = to[i];
@@ -382,6 +384,12 @@ const struct named_net test_nets[] = {
     {"a history, one query",
      {.layer_count = 4, .layers = {HISTORY(6, 12), ATTENTION(2, 0, true), RESIDUAL(1), TANH}},
      HISTORIES(7, 1, 2, 3, 2, 3),
+     4,
+     0,
+     false},
+    {"a history, queries that are observations",
+     {.layer_count = 4, .layers = {HISTORY(8, 25), ATTENTION(2, 0, true), TANH, LINEAR(5)}},
+     HISTORIES(14, 6, 5, 0, 3, 3),
      4,
      0,
      false},

@@ -337,7 +337,7 @@ static void history_codes(struct op_run *r)
                                        .rows = s.rows,
                                        .width = width,
                                        .queries = 1 + op_below(r, 20),
-                                       .query_codes = 1 + op_below(r, 9),
+                                       .query_codes = op_below(r, 10),
                                        .positions = 1 + op_below(r, 40)};
     float *x = calloc((size_t)s.rows * width + 1, sizeof *x);
     float *codes = op_out(r, (size_t)s.rows * RM_HISTORY_CODES, WORDS);

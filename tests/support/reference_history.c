@@ -12,7 +12,7 @@ void reference_history(struct reference_walk *w, const struct rm_layer_config *c
     snprintf(product, sizeof product, "%s.context", name);
     const double *weight = reference_tensor(w, product, "weight"),
                  *bias = reference_tensor(w, product, "bias"),
-                 *query = reference_tensor(w, name, "query"),
+                 *query = w->shape->history.query_codes ? reference_tensor(w, name, "query") : NULL,
                  *ends = reference_tensor(w, name, "ends"),
                  *type = reference_tensor(w, name, "type"),
                  *position = reference_tensor(w, name, "position");
@@ -38,7 +38,7 @@ void reference_history(struct reference_walk *w, const struct rm_layer_config *c
                 own += weight[i * features + k] * x[2 + k];
             if (kind == 2 || kind == 3)
                 own = ends[(kind - 2) * n + i];
-            if (kind == 4)
+            if (kind == 4 && query)
                 own = query[(size_t)x[1] * n + i];
             to[i] = own + type[(kind == 2 || kind == 3 ? kind - 1 : 0) * n + i] +
                     position[seen * n + i];

@@ -1,8 +1,8 @@
 /* Packed histories (learner/net/history.h): the embedding of their rows, and the queries alone.
  *
  * A row's token is the sum of three: what it is (a transition by a product of its features, a query
- * by a row of a table, <c> and </c> by a vector each), the row of its type, and the row of its
- * position. */
+ * by a row of a table or, tied, by the same product, <c> and </c> by a vector each), the row of its
+ * type, and the row of its position. */
 #include "learner/net/history.h"
 
 #include "learner/net/steps/steps.h"
@@ -37,7 +37,7 @@ int rm_compile_history(struct rm_compiler *c, const struct rm_layer_config *laye
     struct rm_step *s = rm_compile_step(c, RM_STEP_HISTORY, out);
     const uint32_t flags = RM_TENSOR_TRAINED | RM_TENSOR_TABLE;
     rm_compile_product(c, s, "context.", width - RM_HISTORY_FEATURES, units, false);
-    s->weight =
+    if (shape->query_codes)
         rm_compile_tensor(c, "query", flags, 2, (const uint32_t[]){shape->query_codes, units});
     rm_compile_tensor(c, "ends", flags, 2, (const uint32_t[]){RM_HISTORY_ENDS, units});
     rm_compile_tensor(c, "type", flags, 2, (const uint32_t[]){RM_HISTORY_TYPES, units});
@@ -114,8 +114,8 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
     p->ops->add(p->b, rows->y, sums, (size_t)h.rows * e.units, rows->y);
 }
 
-/* Only transitions have features, so the product's weights get their gradient from all rows. The
- * table's gradient replaces that of the bias. */
+/* Rows that are no input of the product have features of zeros, so its weights get their gradient
+ * from all rows. The table's gradient replaces that of the bias. */
 static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
 {
     const struct rm_history_codes h = codes_of(p, s);
@@ -138,7 +138,7 @@ static void init(const struct rm_net *net, const struct rm_step *s, float *param
                   {RM_HISTORY_ENDS, 0.02},
                   {RM_HISTORY_TYPES, 1},
                   {s->layer.codes, 0.02}};
-    float *at = params + s->weight;
+    float *at = params + table_of(s) + s->out.features;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const size_t floats = tables[i].rows * s->out.features;
         rm_init_fill_normal(at, floats, tables[i].deviation, rng);

@@ -31,9 +31,16 @@ static struct rm_net_shape shape_of(uint32_t region)
     return rm_history_shape(2 * region + 2, region, FEATURES, 81, ACTIONS, TYPES);
 }
 
-static struct rm_context *open_context(uint32_t region, const struct rm_net *net, uint32_t lanes)
+/* The same with queries that are observations. */
+static struct rm_net_shape tied(struct rm_net_shape shape)
 {
-    const struct rm_net_shape shape = shape_of(region);
+    shape.history.query_codes = 0;
+    return shape;
+}
+
+static struct rm_context *open_context(struct rm_net_shape shape, const struct rm_net *net,
+                                       uint32_t lanes)
+{
     struct rm_context *c;
     struct rm_error error;
     if (rm_context_create(&c, &cell_agent, &shape, net, lanes, &error))
@@ -109,7 +116,7 @@ static void expect_row(const struct rm_context *c, uint32_t lane, uint32_t row,
  * whole context. */
 static void tokens(void **state)
 {
-    struct rm_context *c = open_context(REGION, NULL, 1);
+    struct rm_context *c = open_context(shape_of(REGION), NULL, 1);
     const struct shown first = {{4, 4}, 0, RM_ENV_FIRST}, last = {{8, 8}, 1, 0};
     const struct rm_context_step begins = step_of(0, &first), ends = step_of(0, &last);
     (void)state;
@@ -133,11 +140,28 @@ static void tokens(void **state)
     rm_context_destroy(c);
 }
 
+/* Before any observation, too, a lane's input ends with a query. */
+static void tokens_of_tied_queries(void **state)
+{
+    struct rm_context *c = open_context(tied(shape_of(REGION)), NULL, 1);
+    const struct shown dead = {{0, 0}, 0, RM_ENV_DEAD}, first = {{4, 5}, 0, RM_ENV_FIRST};
+    const struct rm_context_step none = step_of(0, &dead), begins = step_of(0, &first);
+    (void)state;
+    see(c, 0, dead);
+    const float *query = rm_context_inputs(c, &none) + CONTEXT * WIDTH;
+    assert_true(query[0] == (float)RM_HISTORY_QUERY && query[2] == 0 && query[3] == 0);
+    see(c, 0, first);
+    query = rm_context_inputs(c, &begins) + CONTEXT * WIDTH;
+    const float expected[WIDTH] = {RM_HISTORY_QUERY, 0, 4, 5};
+    assert_memory_equal(query, expected, sizeof expected);
+    rm_context_destroy(c);
+}
+
 /* A history runs on over the ends of episodes: the last transition ends in the true last
  * observation, and none leads from there to the next episode's first. */
 static void ends_of_episodes(void **state)
 {
-    struct rm_context *c = open_context(REGION, NULL, 1);
+    struct rm_context *c = open_context(shape_of(REGION), NULL, 1);
     (void)state;
     see_and_act(c, 0, (struct shown){{4, 4}, 0, RM_ENV_FIRST}, 0, false);
     see_and_act(c, 0, (struct shown){{5, 4}, 1, RM_ENV_TERMINATED}, 3, true);
@@ -159,7 +183,7 @@ static void ends_of_episodes(void **state)
 /* Regions of three: by their length, and by the network's word, after the action. */
 static void regions(void **state)
 {
-    struct rm_context *c = open_context(3, NULL, 2);
+    struct rm_context *c = open_context(shape_of(3), NULL, 2);
     (void)state;
     see_and_act(c, 0, (struct shown){{0, 0}, 0, RM_ENV_FIRST}, 0, false);
     for (uint8_t i = 1; i < 3; i++)
@@ -192,7 +216,7 @@ static void regions(void **state)
 /* Lengths and places of the paper's regions of 80. */
 static void places(void **state)
 {
-    struct rm_context *c = open_context(REGION, NULL, 1);
+    struct rm_context *c = open_context(shape_of(REGION), NULL, 1);
     uint32_t rows = 0;
     (void)state;
     see_and_act(c, 0, (struct shown){{4, 4}, 0, RM_ENV_FIRST}, 4, false);
@@ -252,10 +276,9 @@ static void walk(struct rm_rng *rng, uint32_t step, uint8_t obs[LANES][2], float
 
 /* The same logits with what is kept as with the whole context in every step, over many regions,
  * which the network closes at times, too; and different lanes close at different times. */
-static void kept_equals_whole(void **state)
+static void kept_equals(const struct level_state *level, struct rm_net_shape regions, float bias)
 {
-    struct level_state *level = *state;
-    const struct rm_net_shape shape = rm_history_alone(shape_of(REGION));
+    const struct rm_net_shape shape = rm_history_alone(regions);
     struct rm_rng rng = rm_rng_at(9, RM_STREAM_TEST, 0, 0);
     struct rm_net *net;
     struct rm_error error;
@@ -267,10 +290,10 @@ static void kept_equals_whole(void **state)
     assert_int_equal(rm_net_compile(&net, &darkroom_net.config, &shape, &error), 0);
     float *params = malloc(rm_net_param_count(net) * sizeof *params);
     rm_net_init(net, params, rm_rng_at(3, RM_STREAM_INIT, 0, 0));
-    params[rm_net_param_count(net) - 1] += 0.3f; /* of the type "end" */
+    params[rm_net_param_count(net) - 1] += bias; /* of the type "end" */
     struct player *players[] = {&kept, &whole};
     for (size_t i = 0; i < 2; i++) {
-        players[i]->context = open_context(REGION, i == 0 ? net : NULL, LANES);
+        players[i]->context = open_context(regions, i == 0 ? net : NULL, LANES);
         assert_int_equal(rm_net_workspace_create(&players[i]->workspace, net, level->backend, LANES,
                                                  1, RM_NET_ACT, &error),
                          0);
@@ -290,7 +313,6 @@ static void kept_equals_whole(void **state)
             before[lane] = rows;
         }
     }
-
     assert_true(by_word > 0 && full > 0);
     for (size_t i = 0; i < 2; i++) {
         rm_context_destroy(players[i]->context);
@@ -298,6 +320,12 @@ static void kept_equals_whole(void **state)
     }
     free(params);
     rm_net_destroy(net);
+}
+
+static void kept_equals_whole(void **state)
+{
+    kept_equals(*state, shape_of(REGION), 0.3f);
+    kept_equals(*state, tied(shape_of(REGION)), -0.6f);
 }
 
 /* --- what is refused ------------------------------------------------------------------------- */
@@ -315,7 +343,7 @@ static void refusals(void **state)
                         "agent agent_0 has 81 different observations and 4 actions, rows of 11 "
                         "numbers; the network takes 81, 5 and 12");
     assert_null(c);
-    c = open_context(REGION, NULL, 1);
+    c = open_context(shape_of(REGION), NULL, 1);
     const struct shown outside = {{4, 9}, 0, RM_ENV_FIRST};
     const struct rm_context_step step = step_of(0, &outside);
     assert_int_equal(rm_context_see(c, &step, &error), -EBADMSG);
@@ -328,8 +356,9 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens), cmocka_unit_test(ends_of_episodes), cmocka_unit_test(regions),
-        cmocka_unit_test(places), cmocka_unit_test(refusals),
+        cmocka_unit_test(tokens),  cmocka_unit_test(tokens_of_tied_queries),
+        cmocka_unit_test(regions), cmocka_unit_test(ends_of_episodes),
+        cmocka_unit_test(places),  cmocka_unit_test(refusals),
     };
     const struct CMUnitTest with_network[] = {
         cmocka_unit_test(kept_equals_whole),

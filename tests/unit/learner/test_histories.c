@@ -192,6 +192,7 @@ static int begin(void **unused)
     if (rm_plan_make(&plan, &experiment, &error) != 0 ||
         rm_world_spec_open(&world, &experiment.world, 1, &error) != 0)
         fail_msg("%s", error.text);
+    plan.policy[0].shape.history.query_codes = 81; /* of a plan to distil */
     return 0;
 }
 
@@ -340,6 +341,24 @@ static void lengths_indices_and_targets(void **unused)
     is_step(87, 0, 244);
     is_query(5, 0, 245);
     assert_int_equal(rm_history_seen(162, REGION, 5), 88);
+}
+
+/* A query is a state, in the place of a step's first. */
+static void queries_are_observations_without_codes(void **unused)
+{
+    (void)unused;
+    record("a", 49, 1, ROWS_MOST);
+    plan.policy[0].shape.history.query_codes = 0;
+    open_all("\"first_steps\": 1000");
+    get(3, 3);
+    for (uint32_t q = 0; q < REGION; q++) {
+        const float *r = row(2 * REGION + 2 + q), *f = r + RM_HISTORY_FEATURES;
+        float from[2];
+        place_of(0, 3 * REGION + q, false, from);
+        assert_true(r[0] == RM_HISTORY_QUERY && r[1] == 0 && f[0] == from[0] && f[1] == from[1]);
+        for (uint32_t i = 2; i < WIDTH - RM_HISTORY_FEATURES; i++)
+            assert_true(f[i] == 0);
+    }
 }
 
 /* (4, 4), action 2, no reward; queries 40 and 80. The last step of an episode ends where it did. */
@@ -658,6 +677,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lengths_indices_and_targets, begin, end),
+        cmocka_unit_test_setup_teardown(queries_are_observations_without_codes, begin, end),
         cmocka_unit_test_setup_teardown(tokens_are_as_they_should_be, begin, end),
         cmocka_unit_test_setup_teardown(samples_are_counted, begin, end),
         cmocka_unit_test_setup_teardown(a_history_ends_where_rows_were_lost, begin, end),

@@ -228,6 +228,10 @@ static const struct {
      " {\"type\": \"residual\", \"span\": 1}, {\"type\": \"layer_norm\"},"
      " {\"type\": \"attention\", \"causal\": true}]}",
      1, 1},
+    {&agents[CELL], 1, "distill",
+     "{\"layers\": [{\"type\": \"history\", \"units\": 6, \"codes\": 20, \"tied\": true},"
+     " {\"type\": \"attention\", \"heads\": 2, \"causal\": true}]}",
+     1, 1},
 };
 
 static bool histories(size_t c)
@@ -450,7 +454,7 @@ static void forward(const struct made *m, const struct rm_env_agent *of, const f
 }
 
 /* Packed histories, one in three of a first region. */
-static void draw_histories(float *x, size_t rows)
+static void draw_histories(bool tied, float *x, size_t rows)
 {
     const size_t width = rm_history_width(FEATURES), context = 2 * REGION + 2;
     struct rm_rng rng = rm_rng_at(8, RM_STREAM_TEST, 9, 0);
@@ -463,8 +467,8 @@ static void draw_histories(float *x, size_t rows)
             const bool end = missing == 0 && at == REGION + 1;
             const bool begin = at == missing || (missing == 0 && at == REGION + 2);
             if (at >= context)
-                rm_history_put(x, RM_HISTORY_QUERY, rm_rng_below(&rng, CELLS * CELLS), NULL,
-                               FEATURES);
+                rm_history_put(x, RM_HISTORY_QUERY, tied ? 0 : rm_rng_below(&rng, CELLS * CELLS),
+                               tied ? f : NULL, FEATURES);
             else if (at < missing)
                 memset(x, 0, width * sizeof *x);
             else
@@ -483,7 +487,7 @@ static void draw_inputs(const struct made *m, const struct rm_env_agent *of, flo
     const struct rm_net_shape shape = rm_plan_net_shape(&m->experiment, of);
     random_floats(x, rows * inputs, 1);
     if (of == &agents[CELL]) {
-        draw_histories(x, rows);
+        draw_histories(shape.history.query_codes == 0, x, rows);
         return;
     }
     for (size_t i = 0; i < rows * inputs && of->observations; i++) {

@@ -1,8 +1,11 @@
 # Networks, optimizers and whole updates against PyTorch: `make parity`. Not part of `make test`: it fetches 140 MB once,
 # unless the environments of `make bench-peers` are there.
+# `make test` builds the programs, so that a change that breaks them is seen.
+DUMPS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/oracle/dump_*.c)))
+tests: $(DUMPS)
+
 .PHONY: parity
-parity: $(BUILD)/tests/oracle/dump_net $(BUILD)/tests/oracle/dump_optimizers \
-        $(BUILD)/tests/oracle/dump_rollouts $(BUILD)/tests/oracle/dump_batches
+parity: $(DUMPS)
 	@tests/oracle/parity $(BUILD) || { code=$$?; [ $$code -eq 77 ]; }
 
 # Environments that nobody here wrote, in workers and beside themselves, in a throw-away environment.

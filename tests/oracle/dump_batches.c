@@ -141,7 +141,9 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
     } else {
         b->state = drawn(d, number, 8, b->size * b->state_floats, -1, 1);
         b->restart = chosen(d, number, 9, rows, 0.15f);
-        b->valid = chosen(d, number, 10, n, 0.85f);
+        b->valid = drawn(d, number, 10, n, 0, 1);
+        for (size_t i = 0; i < n; i++)
+            b->valid[i] = b->valid[i] < 0.85f;
         b->ahead = calloc(n + 1, sizeof *b->ahead);
         if (!b->ahead)
             rm_test_dump_fail("out of memory");
@@ -173,9 +175,9 @@ static void draw_batch(struct rm_test_dump *d, uint64_t number, struct rm_batch 
 
 static void free_batch(struct rm_test_dump *d, struct rm_batch *b)
 {
-    float *drawn_ones[] = {b->obs, b->ret, b->next_obs, b->state, b->weight};
+    float *drawn_ones[] = {b->obs, b->ret, b->next_obs, b->state, b->weight, b->valid};
     void *others[] = {b->mask,    b->discount, b->action, b->next_mask,
-                      b->restart, b->valid,    b->ahead,  b->error};
+                      b->restart, b->ahead,    b->error};
     for (size_t i = 0; i < sizeof drawn_ones / sizeof *drawn_ones; i++)
         if (drawn_ones[i])
             d->backend->ops->release(d->backend, drawn_ones[i]);

@@ -342,6 +342,8 @@ class Net:
             if counts:
                 first = torch.arange(tokens // counts) * each
                 self.valid = (first < words[:, :counts, None] * o["item"]).reshape(len(x), -1)
+        elif codes and len(dims) > 1:
+            x = x.reshape(len(x), dims[0], -1)  # none is padding
         elif len(dims) in (2, 3) and not counts:
             self.image = ([1] if len(dims) == 2 else []) + dims
         x, _ = self.layers(x, layers, f"inputs.{o['name']}.", o["first"])

@@ -146,7 +146,7 @@ const struct rm_key rm_keys[] = {
          "Where worlds are stepped. `cpu`: by actor processes. `cuda`: on the learner's GPU, which "
          "also acts and learns, so that only figures are copied; there are no actor processes. "
          "Only for ppo, in worlds that have a GPU form: goodhart and cartpole."),
-    BOOL("actor.pin", ANY, actor.pin, 0, "Pins each worker to a core."),
+    BOOL("actor.pin", ANY, actor.pin, 0, "Pins each actor process to a core."),
     ENUM("actor.sandbox", ANY, actor.sandbox, rm_sandbox_names, RM_SANDBOX_AUTO,
          "Confinement of processes that step worlds. `auto`: worlds of `world.library` and "
          "`world.prolog` can read "

@@ -92,8 +92,9 @@ static const struct used *row_of(const char *path)
 
 /* Keys and sections that only actors and their replay read. A run from a recording has none. */
 static const char *const of_actors[] = {
-    "actor.count", "actor.worlds", "actor.random_steps", "actor.random_hold",
-    "epsilon",     "ring",         "sample.min_fill",    "limiter",
+    "actor.count",       "actor.worlds", "actor.pin", "actor.random_steps",
+    "actor.random_hold", "epsilon",      "ring",      "sample.min_fill",
+    "limiter",
 };
 
 static bool is_of_actors(const char *path)

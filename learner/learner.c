@@ -217,13 +217,14 @@ static void note_work(struct rm_learner *l)
     RM_POKE(&c->parameters, parameters);
     note_flops(l);
     RM_POKE(&c->core_flops, 0.0); /* those of a predecessor, maybe on another device */
+    RM_POKE(&c->core_flops_bf16, 0.0);
     RM_POKE(&c->copy_bytes, 0.0);
     if (l->backend->device || !parameters)
         return;
     const char *isa = l->experiment->learner.isa;
-    if (l->experiment->learner.compute == RM_COMPUTE_BF16 && rm_backend_cpu_has_bf16(isa))
-        isa = "bf16";
     RM_POKE(&c->core_flops, rm_ceiling_flops(isa, FLOPS_TRIES));
+    if (rm_backend_cpu_has_bf16(isa))
+        RM_POKE(&c->core_flops_bf16, rm_ceiling_flops("bf16", FLOPS_TRIES));
     if (parameters * sizeof(float) > COPY_BYTES / 8)
         RM_POKE(&c->copy_bytes, rm_ceiling_copy(COPY_BYTES, COPY_TRIES));
 }

@@ -156,11 +156,12 @@ struct rm_board_policy {
     _Atomic double priority_max;                /* highest so far, of proportional replay */
     _Atomic double reward_scale;                /* divisor of rewards */
     _Atomic double type_loss, held_out_loss, held_out_policy_loss; /* distill */
-    /* No part of the learner's state. The last two are measured when it starts; 0: not measured. */
+    /* No part of the learner's state. The last three are measured when it starts; 0: not measured.
+     */
     _Atomic uint64_t parameters;
     _Atomic double update_flops; /* operations of an update's products, without padding */
-    _Atomic double core_flops;   /* most operations a second, of a core */
-    _Atomic double copy_bytes;   /* most bytes a second that it copies in memory */
+    _Atomic double core_flops, core_flops_bf16; /* most operations a second, of a core */
+    _Atomic double copy_bytes;                  /* most bytes a second that it copies in memory */
     /* Written by the evaluator. */
     _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* evaluations finished */
     _Atomic uint64_t eval_version;               /* version of the weights in the latest one */

@@ -88,8 +88,10 @@ const struct rm_metric rm_policy_metrics[] = {
            "floating-point operations of the products of an update, without padding; a "
            "multiply-add is two"),
     POLICY(GAUGE, F64, "core_flops", core_flops, "operations/s",
-           "most floating-point operations a second of a core, measured when the learner started; "
-           "0: it trains on a device"),
+           "most float32 operations a second of a core, measured when the learner started; 0: it "
+           "trains on a device"),
+    POLICY(GAUGE, F64, "core_flops_bf16", core_flops_bf16, "operations/s",
+           "the same with products of bf16; 0: a core has no instruction for them"),
     POLICY(
         GAUGE, F64, "copy_bytes", copy_bytes, "bytes/s",
         "most bytes a second that a core copies in memory, measured when the learner started; 0: "

@@ -2,7 +2,6 @@
 
 #include "config/config.h"
 #include "config/traits.h"
-#include "learner/backend/backend.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,8 +18,9 @@
 #define FIXED      1.4  /* of an update: passes over the parameters, in times of its optimizer */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
-#define BF16       1.8  /* how much faster products are */
-#define CHECKED    0.1  /* check_finite: part of forward and backward that searching takes */
+#define ROUNDING                                                                                   \
+    0.13            /* what rounding to bf16 takes beside products, in times of these in float32 */
+#define CHECKED 0.1 /* check_finite: part of forward and backward that searching takes */
 
 enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
 {
@@ -271,18 +271,19 @@ static void change_acting(struct rm_work *acting, const struct rm_experiment *fr
 }
 
 /* Time of products beside that with float32. */
-static double product_time(const struct rm_experiment *e)
+static double product_time(const struct rm_experiment *e, double bf16_speed)
 {
-    const bool bf16 = e->learner.compute == RM_COMPUTE_BF16;
-    return bf16 && rm_backend_cpu_has_bf16(e->learner.isa) ? 1 / BF16 : 1;
+    return e->learner.compute == RM_COMPUTE_BF16 && bf16_speed > 0
+               ? RM_OF_CEILING / bf16_speed + ROUNDING
+               : 1;
 }
 
 /* How much longer passes take with the other products. `share`: that products have of their
  * time. */
-static double other_products(double share, const struct rm_experiment *from,
+static double other_products(double share, double bf16_speed, const struct rm_experiment *from,
                              const struct rm_experiment *to)
 {
-    const double change = product_time(to) / product_time(from) - 1;
+    const double change = product_time(to, bf16_speed) / product_time(from, bf16_speed) - 1;
     return change == 0 ? 1 : 1 + share * change;
 }
 
@@ -419,8 +420,9 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     /* Gaps and hand-overs differ between modes, and aren't known. */
     if (rm_coupling_of(to) != rm_coupling_of(from) || to->mode != from->mode)
         after->gap = after->handover_s = 0;
-    const double passes = other_products(before->update_products, from, to);
-    const double acting = other_products(before->acting_products, from, to);
+    const double speed = before->bf16_speed;
+    const double passes = other_products(before->update_products, speed, from, to);
+    const double acting = other_products(before->acting_products, speed, from, to);
     lengthen(&after->acting, 1u << RM_PHASE_INFERENCE, acting);
     for (uint32_t p = 0; p < after->learners; p++)
         lengthen(&after->learner[p], 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, passes);

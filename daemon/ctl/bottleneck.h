@@ -38,6 +38,8 @@ struct rm_load {
     struct rm_work evaluating;
     double update_products, acting_products; /* share of the time of passes that products take; NAN:
                                                 not known */
+    double bf16_speed;                       /* of products in bf16, 1: as in float32; NAN: the
+                                                processor has no instruction for them */
     double daemon_s;                         /* processor time of the daemon, for each step */
     double looks_s;    /* processor time of actors that check whether they must still sleep */
     double held;       /* share of time in which checkpoints hold the duties */
@@ -79,6 +81,9 @@ struct rm_lever {
     bool learns; /* the key changes what is learned, not only the speed */
 };
 extern const struct rm_lever rm_levers[]; /* ends with key NULL */
+
+/* What products of good shapes reach of a core's most operations. */
+#define RM_OF_CEILING 0.85
 
 /* The load with other settings, which outlive it. -ENOTSUP with a message for a key without a
  * model.

@@ -157,12 +157,12 @@ static bool note_fact(struct comparison *c, size_t i, const char *section, const
 static double predict(const struct run *first, const struct differing *d)
 {
     struct rm_error error = {""};
-    double rate;
+    struct rm_predicted rate;
     if (!first->explained || !first->explained->known ||
         rm_explain_change(first->explained, (const char *const *)d->setting, d->settings, &rate,
                           &error))
         return NAN;
-    return rate / first->steps_per_s;
+    return rate.steps_per_s / first->steps_per_s;
 }
 
 static void compare_with_first(struct comparison *c, size_t i)

@@ -129,15 +129,22 @@ static void print_stations(const struct rm_explained *x, const struct rm_style *
     rm_table_end(&table, stdout, style);
 }
 
+/* In percent. */
+static double gain(const struct rm_explained *x, double steps_per_s)
+{
+    return 100 * (steps_per_s / x->steps_per_s - 1);
+}
+
 static void print_changes(const char *title, const struct rm_explained_change *changes,
                           uint32_t count, const struct rm_explained *x)
 {
     if (count)
         printf("\n%s\n", title);
     for (uint32_t i = 0; i < count; i++)
-        printf("  %s=%s: %s agent steps/s, %+.0f %%%s\n", changes[i].key, changes[i].value,
-               rm_format_count(changes[i].steps_per_s).s,
-               100 * (changes[i].steps_per_s / x->steps_per_s - 1),
+        printf("  %s=%s: %s agent steps/s, %+.0f %% (%+.0f to %+.0f)%s\n", changes[i].key,
+               changes[i].value, rm_format_count(changes[i].rate.steps_per_s).s,
+               gain(x, changes[i].rate.steps_per_s), gain(x, changes[i].rate.low),
+               gain(x, changes[i].rate.high),
                changes[i].learns ? " (changes what is learned)" : "");
 }
 
@@ -437,14 +444,16 @@ static int print_what_if(const struct rm_explained *x, const struct subject *sub
     const bool json = rm_ctl_flag(given, "json"), tried = rm_ctl_value(given, "verify");
     struct rm_error error = {""};
     struct measured m = {.how = ""};
-    double rate = 0;
+    struct rm_predicted rate;
     if (rm_explain_change(x, settings, count, &rate, &error))
         return rm_ctl_complain(RM_CTL_REFUSED, "%s", error.text);
     if (tried)
         rm_interrupt_watch();
     if (!json)
-        printf("%s steps/s would become %s, %+.0f %%\n", rm_format_number(x->steps_per_s).s,
-               rm_format_number(rate).s, 100 * (rate / x->steps_per_s - 1));
+        printf("%s steps/s would become %s, %+.0f %% (80 %% interval: %s to %s)\n",
+               rm_format_number(x->steps_per_s).s, rm_format_number(rate.steps_per_s).s,
+               gain(x, rate.steps_per_s), rm_format_number(rate.low).s,
+               rm_format_number(rate.high).s);
     fflush(stdout);
     const int rc = tried ? verify(x, subject, given, settings, count, &m) : 0;
     if (rc)
@@ -454,8 +463,10 @@ static int print_what_if(const struct rm_explained *x, const struct subject *sub
                rm_format_number(m.after).s, 100 * (m.after / m.before - 1), m.how);
     if (!json)
         return 0;
-    printf("{\"steps_per_s\": %.9g, \"predicted\": %.9g, \"ratio\": %.9g", x->steps_per_s, rate,
-           rate / x->steps_per_s);
+    printf("{\"steps_per_s\": %.9g, \"predicted\": %.9g, \"low\": %.9g, \"high\": %.9g, "
+           "\"ratio\": %.9g",
+           x->steps_per_s, rate.steps_per_s, rate.low, rate.high,
+           rate.steps_per_s / x->steps_per_s);
     if (tried)
         printf(", \"measured_before\": %.9g, \"measured\": %.9g, \"measured_ratio\": %.9g, "
                "\"measured_on\": \"%s\"",

@@ -2,8 +2,8 @@
  * that change its speed but not its learning. The search is successive halving. The first
  * candidates are the settings that the model of `explain` predicts to be fast. In a turn every
  * candidate runs once, and so do the file's own settings; every second turn has the reverse order.
- * The first round has two turns. The faster half enters the next round, which has twice as many;
- * the last one, of two candidates, goes on until the time is over. A candidate is judged by the
+ * The first round has one turn. The faster half enters the next round, which has twice as many; the
+ * last one, of two candidates, goes on until the time is over. A candidate is judged by the
  * geometric mean of its ratios to the file's settings in all its turns. */
 #include "daemon/ctl/command.h"
 
@@ -33,7 +33,7 @@
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
 #define TRIALS         120  /* about the most; with more time trials are longer */
-#define FIRST_TURNS    2
+#define FIRST_TURNS    1
 #define LAST_TURNS     4
 #define FINALISTS      2   /* of the last round, beside the file's settings */
 #define UNKNOWN        1.1 /* ratio by which a setting without a model is placed: it may gain */
@@ -108,7 +108,8 @@ static void find_knobs(struct tuning *t)
 {
     const struct rm_experiment *e = t->experiment;
     const size_t n = rm_usable_cores();
-    const bool actors = e->mode != RM_MODE_SEQUENTIAL && e->actor.device == RM_ACTOR_CPU;
+    const bool actors = e->mode != RM_MODE_SEQUENTIAL && e->actor.device == RM_ACTOR_CPU &&
+                        rm_config_reads(e, "actor.count");
     if (actors)
         add_powers(add_knob(t, "actor.count"), 2 * n);
     add_powers(add_knob(t, "learner.threads"), n);
@@ -219,9 +220,9 @@ static void predict(struct tuning *t, const struct rm_explained *x)
         for (size_t k = 0; k < n; k++) {
             const char *const one[] = {setting[k]};
             struct rm_error error = {""};
-            double rate;
+            struct rm_predicted rate;
             if (rm_explain_change(x, one, 1, &rate, &error) == 0)
-                c->predicted *= rate / x->steps_per_s;
+                c->predicted *= rate.steps_per_s / x->steps_per_s;
             else
                 c->hoped *= UNKNOWN;
         }

@@ -72,11 +72,15 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
         if (!rm_run_window_name(w, i, "policy", "update_flops", policy))
             continue;
         const double updates = rm_run_window_grown_of(w, "policy", policy, "updates");
-        const double core = at_end(w, policy, "core_flops"), copy = at_end(w, policy, "copy_bytes");
+        const double fp32 = at_end(w, policy, "core_flops"),
+                     bf16 = at_end(w, policy, "core_flops_bf16"),
+                     copy = at_end(w, policy, "copy_bytes");
+        const double core = e->learner.compute == RM_COMPUTE_BF16 && bf16 > 0 ? bf16 : fp32;
         snprintf(learner, sizeof learner, "learner-%s", policy);
         if (!(core > 0)) /* a frozen policy, or a device */
             continue;
         v->core_flops = fmax(core, isnan(v->core_flops) ? 0 : v->core_flops);
+        v->bf16_speed = bf16 > 0 ? bf16 / fp32 : (double)NAN;
         flops += at_end(w, policy, "update_flops") * updates;
         const double own = service(r, learner, e->learner.threads);
         passes += own * passes_s(r, learner);
@@ -149,7 +153,7 @@ void rm_evidence_read(struct rm_evidence *v, const struct rm_run_window *w,
                       uint32_t duties)
 {
     const struct reading r = {w, e, duty, duties};
-    *v = (struct rm_evidence){.core_flops = NAN, .copy_bytes = NAN, .due = NAN};
+    *v = (struct rm_evidence){.core_flops = NAN, .bf16_speed = NAN, .copy_bytes = NAN, .due = NAN};
     read_updates(v, &r);
     read_acting(v, &r);
     read_due(v, w, e);

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OF_CEILING  0.85 /* what products of good shapes reach of a core's most operations */
 #define APART       0.15 /* least difference of elasticities that tells two stations apart */
 #define UNEXPLAINED 0.3  /* from here on the model does not know what limits the run */
 #define YIELDS      0.25 /* of others' time, waited for a core: from here on they do not yield */
 #define WORTH       1.03 /* least gain that is worth naming */
+#define MISS        0.06 /* four of five predictions miss by less: the logarithm of a ratio */
+#define FAR         8.0 /* up to this factor of a number; farther, misses grow with its logarithm */
 
 /* --- duties ---------------------------------------------------------------------------------- */
 
@@ -158,7 +159,7 @@ static double costly_delay_s(const struct rm_explained *x)
 /* NAN stays NAN. */
 static double products_share(double of_ceiling)
 {
-    return of_ceiling > OF_CEILING ? 1 : of_ceiling / OF_CEILING;
+    return of_ceiling > RM_OF_CEILING ? 1 : of_ceiling / RM_OF_CEILING;
 }
 
 static void read_load(struct rm_explained *x, const struct rm_run_window *w)
@@ -169,6 +170,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
         .experiment = x->experiment,
         .update_products = products_share(x->evidence.update_share),
         .acting_products = products_share(x->evidence.acting_share),
+        .bf16_speed = x->evidence.bf16_speed,
     };
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_run_duty *d = &x->duty[i];
@@ -236,11 +238,23 @@ static void judge(struct rm_explained *x)
     x->alone_steps_per_s = 1 / rm_load_step_s(&alone);
 }
 
+/* The logarithm of the factor by which a number changes; 0: it is none, or without a factor. */
+static double distance(const struct rm_experiment *from, const struct rm_experiment *to,
+                       const char *key)
+{
+    json_t *before = rm_config_get(from, key, NULL), *after = rm_config_get(to, key, NULL);
+    const double factor = json_number_value(after) / json_number_value(before);
+    json_decref(before);
+    json_decref(after);
+    return factor > 0 && isfinite(factor) ? fabs(log(factor)) : 0;
+}
+
 int rm_explain_change(const struct rm_explained *x, const char *const *settings, size_t count,
-                      double *steps_per_s, struct rm_error *error)
+                      struct rm_predicted *rate, struct rm_error *error)
 {
     struct rm_experiment *to = malloc(sizeof *to);
     struct rm_load after;
+    double farthest = log(FAR);
     int rc = to ? 0 : rm_fail(error, -ENOMEM, "no memory for an experiment");
     if (to)
         *to = *x->experiment;
@@ -257,11 +271,16 @@ int rm_explain_change(const struct rm_explained *x, const char *const *settings,
             given = json_string(equals + 1);
         rc = rm_config_set(to, key, given, error);
         json_decref(given);
+        if (rc == 0)
+            farthest = fmax(farthest, distance(x->experiment, to, key));
     }
     if (rc == 0)
         rc = rm_load_change(&after, &x->load, to, error);
-    if (rc == 0)
-        *steps_per_s = 1 / rm_load_step_s(&after);
+    if (rc == 0) {
+        const double steps_per_s = 1 / rm_load_step_s(&after);
+        const double miss = exp(MISS * farthest / log(FAR));
+        *rate = (struct rm_predicted){steps_per_s, steps_per_s / miss, steps_per_s * miss};
+    }
     free(to);
     return rc;
 }
@@ -286,7 +305,7 @@ static bool predict(const struct rm_explained *x, const char *key, const char *t
     snprintf(change->value, sizeof change->value, "%s", text);
     snprintf(setting, sizeof setting, "%s=%s", key, text);
     change->learns = learns(x, key);
-    return rm_explain_change(x, settings, 1, &change->steps_per_s, &error) == 0;
+    return rm_explain_change(x, settings, 1, &change->rate, &error) == 0;
 }
 
 /* What to try: a number, times a factor. */
@@ -324,12 +343,12 @@ static bool try_number(const struct rm_explained *x, const struct trial *trial,
 /* Settings that leave the learning as it is come first. */
 static bool better(const struct rm_explained_change *a, const struct rm_explained_change *b)
 {
-    return a->learns != b->learns ? b->learns : a->steps_per_s > b->steps_per_s;
+    return a->learns != b->learns ? b->learns : a->rate.steps_per_s > b->rate.steps_per_s;
 }
 
 static void add_move(struct rm_explained *x, const struct rm_explained_change *change)
 {
-    if (change->steps_per_s < WORTH * x->steps_per_s)
+    if (change->rate.steps_per_s < WORTH * x->steps_per_s)
         return;
     uint32_t at = x->moves < RM_EXPLAINED_CHANGES ? x->moves++ : RM_EXPLAINED_CHANGES;
     for (; at > 0 && better(change, &x->move[at - 1]); at--)
@@ -350,7 +369,7 @@ static void advise(struct rm_explained *x)
             add_move(x, &change);
     for (size_t i = 0; i < sizeof idles / sizeof idles[0]; i++)
         if (try_number(x, &idles[i], &change) &&
-            fabs(change.steps_per_s / x->steps_per_s - 1) < WORTH - 1)
+            fabs(change.rate.steps_per_s / x->steps_per_s - 1) < WORTH - 1)
             x->idle[x->idles++] = change;
 }
 
@@ -416,10 +435,12 @@ static json_t *changes_json(const struct rm_explained_change *changes, uint32_t 
 {
     json_t *all = json_array();
     for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(
-            all, json_pack("{s:s,s:s,s:b,s:f,s:f}", "key", changes[i].key, "value",
-                           changes[i].value, "changes_learning", changes[i].learns, "steps_per_s",
-                           changes[i].steps_per_s, "ratio", changes[i].steps_per_s / steps_per_s));
+        json_array_append_new(all, json_pack("{s:s,s:s,s:b,s:f,s:f,s:f,s:f}", "key", changes[i].key,
+                                             "value", changes[i].value, "changes_learning",
+                                             changes[i].learns, "steps_per_s",
+                                             changes[i].rate.steps_per_s, "low",
+                                             changes[i].rate.low, "high", changes[i].rate.high,
+                                             "ratio", changes[i].rate.steps_per_s / steps_per_s));
     return all;
 }
 
@@ -476,7 +497,7 @@ bool rm_explain_sentence(const char *directory, char *text, size_t size)
         const struct rm_explained_change *best = &x->move[0];
         const size_t used = strlen(text);
         snprintf(text + used, size - used, "; %s=%s %+.0f %%%s", best->key, best->value,
-                 100 * (best->steps_per_s / x->steps_per_s - 1),
+                 100 * (best->rate.steps_per_s / x->steps_per_s - 1),
                  best->learns ? " (other learning)" : "");
     }
     if (x)

@@ -10,11 +10,16 @@
 
 #include <jansson.h>
 
+/* A predicted rate of agent steps, and its 80 % interval (docs/explain.md). */
+struct rm_predicted {
+    double steps_per_s, low, high;
+};
+
 /* A change of one setting. */
 struct rm_explained_change {
     char key[64], value[32];
-    bool learns;        /* the key also changes what is learned */
-    double steps_per_s; /* predicted */
+    bool learns; /* the key also changes what is learned */
+    struct rm_predicted rate;
 };
 
 #define RM_EXPLAINED_CHANGES 3
@@ -50,7 +55,7 @@ int rm_explain_rows(struct rm_explained *explained, struct rm_experiment *experi
 /* Predicts the rate with other settings, "KEY=VALUE" each. -EINVAL: a setting is not valid;
  * -ENOTSUP: the model does not know the key. */
 int rm_explain_change(const struct rm_explained *explained, const char *const *settings,
-                      size_t count, double *steps_per_s, struct rm_error *error);
+                      size_t count, struct rm_predicted *rate, struct rm_error *error);
 
 /* The name of a station in a sentence: "the update". */
 const char *rm_explained_station(enum rm_station station);

@@ -338,7 +338,7 @@ static void predicts(const char *text, const struct costs *costs, const char *se
     static struct rm_explained x;
     const char *const settings[] = {setting};
     struct rm_error error = {""};
-    double predicted = 0;
+    struct rm_predicted predicted;
     explained(&x, experiment_of(text), costs);
     assert_true(x.known);
     if (rm_explain_change(&x, settings, 1, &predicted, &error))
@@ -354,9 +354,9 @@ static void predicts(const char *text, const struct costs *costs, const char *se
     assert_int_equal(rm_config_set(changed, key, value, &error), 0);
     json_decref(value);
     const double measured = simulated_rate(changed, costs);
-    if (fabs(log(predicted / measured)) > log(1.15))
+    if (fabs(log(predicted.steps_per_s / measured)) > log(1.15))
         fail_msg("%s: from %.0f steps/s %.0f are predicted, %.0f are simulated", setting,
-                 x.steps_per_s, predicted, measured);
+                 x.steps_per_s, predicted.steps_per_s, measured);
     free(changed);
     rm_explained_free(&x);
 }
@@ -386,14 +386,14 @@ static void a_run_from_a_recording_has_no_limiter(void **state)
                                                                                  "sample.batch=5"};
     static struct rm_explained x;
     struct rm_error error = {""};
-    double rate = 0;
+    struct rm_predicted rate;
     (void)state;
     if (rm_explain_rows(&x, experiment_of(text), csv, NULL, &error))
         fail_msg("%s", error.text);
     assert_int_equal(rm_explain_change(&x, limiter, 1, &rate, &error), 0);
-    assert_true(fabs(rate / x.steps_per_s - 1) < 1e-9);
+    assert_true(fabs(rate.steps_per_s / x.steps_per_s - 1) < 1e-9);
     assert_int_equal(rm_explain_change(&x, batch, 1, &rate, &error), 0);
-    assert_true(rate > 1.3 * x.steps_per_s);
+    assert_true(rate.steps_per_s > 1.3 * x.steps_per_s);
     assert_int_equal(x.moves, 1);
     assert_string_equal(x.move[0].key, "sample.batch");
     rm_explained_free(&x);
@@ -409,7 +409,7 @@ static void a_setting_changed_in_the_run_counts(void **state)
                              *const twice[] = {"limiter.updates_per_step=0.5"};
     static struct rm_explained x;
     struct rm_error error = {""};
-    double rate = 0;
+    struct rm_predicted rate;
     (void)state;
     struct rm_experiment *e = experiment_of(text);
     const double before = simulated_rate(e, &learner_bound);
@@ -421,9 +421,9 @@ static void a_setting_changed_in_the_run_counts(void **state)
     assert_true(x.window_s <= RUN_S - CHANGED_ROW * ROW_S + TICK_S);
     assert_true(fabs(log(x.steps_per_s / (2 * before))) < log(1.15));
     assert_int_equal(rm_explain_change(&x, same, 1, &rate, &error), 0);
-    assert_true(fabs(log(rate / x.steps_per_s)) < 1e-9);
+    assert_true(fabs(log(rate.steps_per_s / x.steps_per_s)) < 1e-9);
     assert_int_equal(rm_explain_change(&x, twice, 1, &rate, &error), 0);
-    assert_true(fabs(log(rate / before)) < log(1.15));
+    assert_true(fabs(log(rate.steps_per_s / before)) < log(1.15));
     rm_explained_free(&x);
 }
 
@@ -553,15 +553,16 @@ static void counters_become_evidence(void **state)
             "\"learner\": {\"threads\": 2}, \"sample\": {\"batch\": 10}");
     static const char csv[] =
         "time_s,steps,host_cores,policy.p.updates,policy.p.update_flops,policy.p.core_flops,"
-        "policy.p.copy_bytes,policy.p.parameters,policy.p.inserted,policy.p.sampled,"
+        "policy.p.core_flops_bf16,policy.p.copy_bytes,policy.p.parameters,policy.p.inserted,policy."
+        "p.sampled,"
         "policy.p.samples_per_insert,policy.p.limiter_min,policy.p.limiter_max,"
         "worker.learner-p.turns,worker.learner-p.cpu_ns,worker.learner-p.run_delay_ns,"
         "worker.learner-p.phase_forward_ns,worker.learner-p.phase_backward_ns,"
         "worker.learner-p.phase_optimizer_ns,worker.actor-0.turns,worker.actor-0.cpu_ns,"
         "worker.actor-0.run_delay_ns,worker.actor-0.phase_inference_ns,"
         "worker.actor-0.acting_flops\n"
-        "4,800,2,400,2e8,5e10,4e9,1e7,800,4000,5,-160,160,1,0,0,0,0,0,1,0,0,0,0\n"
-        "5,1000,2,500,2e8,5e10,4e9,1e7,1020,5000,5,-160,160,2,2e9,0,1e8,1e8,8e8,2,5e8,5e8,1e9,"
+        "4,800,2,400,2e8,5e10,1e11,4e9,1e7,800,4000,5,-160,160,1,0,0,0,0,0,1,0,0,0,0\n"
+        "5,1000,2,500,2e8,5e10,1e11,4e9,1e7,1020,5000,5,-160,160,2,2e9,0,1e8,1e8,8e8,2,5e8,5e8,1e9,"
         "5e9\n";
     static struct rm_explained x;
     struct rm_error error = {""};
@@ -584,10 +585,35 @@ static void counters_become_evidence(void **state)
     assert_non_null(strstr(said, "updates reach 100 (100 % of 2 cores), acting 10 (20 %)"));
     /* Products are all of the passes, and those a fifth of the update. */
     static const char *const bf16[] = {"learner.compute=bf16"};
-    double rate = 0;
+    struct rm_predicted rate;
     assert_int_equal(rm_explain_change(&x, bf16, 1, &rate, &error), 0);
-    assert_true(rm_backend_cpu_has_bf16("auto") ? rate > 1.08 * x.steps_per_s
-                                                : fabs(rate / x.steps_per_s - 1) < 1e-9);
+    assert_true(rate.steps_per_s > 1.08 * x.steps_per_s);
+    x.load.bf16_speed = 0.5; /* a processor whose instruction is slow */
+    assert_int_equal(rm_explain_change(&x, bf16, 1, &rate, &error), 0);
+    assert_true(rate.steps_per_s < x.steps_per_s);
+    x.load.bf16_speed = NAN; /* one without it */
+    assert_int_equal(rm_explain_change(&x, bf16, 1, &rate, &error), 0);
+    assert_true(fabs(rate.steps_per_s / x.steps_per_s - 1) < 1e-9);
+    rm_explained_free(&x);
+}
+
+/* The interval is as wide for all changes of up to eight times, and wider for others. */
+static void a_prediction_has_an_interval(void **state)
+{
+    static const char text[] =
+        DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
+    static const char *const near[] = {"limiter.updates_per_step=0.0625", "mode=sequential"},
+                             *const far[] = {"limiter.updates_per_step=0.0078125"};
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    struct rm_predicted rate, farther;
+    (void)state;
+    explained(&x, experiment_of(text), &learner_bound);
+    assert_int_equal(rm_explain_change(&x, near, 2, &rate, &error), 0);
+    assert_int_equal(rm_explain_change(&x, far, 1, &farther, &error), 0);
+    const double width = log(rate.high / rate.steps_per_s);
+    assert_true(width > 0 && fabs(log(rate.steps_per_s / rate.low) - width) < 1e-9);
+    assert_true(fabs(log(farther.high / farther.steps_per_s) - 2 * width) < 1e-9);
     rm_explained_free(&x);
 }
 
@@ -615,7 +641,7 @@ static void what_it_does_not_know_is_refused(void **state)
     static const char *const unknown[] = {"learner.threads=2"}, *const wrong[] = {"sample.batch=x"};
     static struct rm_explained x;
     struct rm_error error = {""};
-    double rate = 0;
+    struct rm_predicted rate;
     (void)state;
     explained(&x, experiment_of(text), &learner_bound);
     assert_int_equal(rm_explain_change(&x, unknown, 1, &rate, &error), -ENOTSUP);
@@ -650,6 +676,7 @@ int main(void)
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
         cmocka_unit_test(a_longer_station_is_predicted),
         cmocka_unit_test(counters_become_evidence),
+        cmocka_unit_test(a_prediction_has_an_interval),
         cmocka_unit_test(load_from_outside_is_named),
         cmocka_unit_test(what_it_does_not_know_is_refused),
     };

@@ -394,10 +394,10 @@ static void the_verdict_is_read_every_ten_seconds(void **state)
     assert_string_equal(top.verdict, "");
     rm_top_explain(&top, begun + RM_TOP_EXPLAIN_NS);
     assert_int_equal(rm_explain_run(&x, directory, NULL, &error), 0);
-    assert_true(x.moves > 0 && x.move[0].learns && x.move[0].steps_per_s > x.steps_per_s);
+    assert_true(x.moves > 0 && x.move[0].learns && x.move[0].rate.steps_per_s > x.steps_per_s);
     snprintf(expected, sizeof expected,
              "the update limits the run; %s=%s %+.0f %% (other learning)", x.move[0].key,
-             x.move[0].value, 100 * (x.move[0].steps_per_s / x.steps_per_s - 1));
+             x.move[0].value, 100 * (x.move[0].rate.steps_per_s / x.steps_per_s - 1));
     rm_explained_free(&x);
     assert_string_equal(top.verdict, expected);
     write_run(directory, false);

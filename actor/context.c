@@ -21,12 +21,12 @@ static int check(const struct rm_env_agent *agent, const struct rm_net_shape *sh
         agent->actions != shape->actions ||
         width != rm_history_width(rm_features_step_count(agent)) ||
         shape->dim[0] != 3 * shape->history.queries + 2)
-        return rm_fail(error, -EINVAL,
-                       "agent %s has %u different observations and %u actions, rows of %u numbers; "
-                       "the network takes %u, %u and %u",
-                       agent->name, codes, agent->actions,
-                       rm_history_width(rm_features_step_count(agent)), shape->history.query_codes,
-                       shape->actions, width);
+        return rm_fail(
+            error, -EINVAL,
+            "agent %s has %u different observations and %u actions, rows of %u numbers; "
+            "the network takes %u, %u and %u",
+            agent->name, codes, agent->actions, rm_history_width(rm_features_step_count(agent)),
+            shape->history.query_codes ? shape->history.query_codes : codes, shape->actions, width);
     return 0;
 }
 

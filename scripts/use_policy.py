@@ -278,7 +278,7 @@ class Policy:
         codes = np.where(asks, walk.x[:, :, 1], 0).astype(np.int64)
         x = np.where(end[..., None], part("ends")[np.where(end, kind - 2, 0)],
                      self.linear(name + ".context", walk.x[:, :, 2:]))
-        if not layer["tied"]:
+        if not layer.get("tied"):
             x = np.where(asks[..., None], part("query")[codes], x)
         walk.x = x + part("type")[np.where(end, kind - 1, 0)] + part("position")[seen]
         walk.tokens = True

@@ -211,34 +211,34 @@ double rm_load_elasticity(const struct rm_load *load, enum rm_station station)
 /* --- other settings -------------------------------------------------------------------------- */
 
 const struct rm_lever rm_levers[] = {
-    {"actor.count", false},
-    {"actor.worlds", true},
-    {"actor.quantiles", true},
-    {"mode", true},
-    {"evaluation.interval", false},
-    {"checkpoint.interval_s", false},
-    {"debug.check_finite", false},
-    {"learner.compute", true},
-    {"debug.lengthen", false},
-    {"debug.lengthen_by", false},
-    {"publish.interval", true},
-    {"limiter.updates_per_step", true},
-    {"sample.batch", true},
-    {"algorithm.epochs", true},
-    {"algorithm.minibatches", true},
-    {"rollout.steps", true},
-    {"rollout.max_policy_lag", true},
+    {"actor.count", false, false},
+    {"actor.worlds", true, false},
+    {"actor.quantiles", true, false},
+    {"mode", true, false},
+    {"evaluation.interval", false, false},
+    {"checkpoint.interval_s", false, false},
+    {"debug.check_finite", false, false},
+    {"learner.compute", true, false},
+    {"debug.lengthen", false, false},
+    {"debug.lengthen_by", false, false},
+    {"publish.interval", true, false},
+    {"limiter.updates_per_step", true, false},
+    {"sample.batch", true, false},
+    {"algorithm.epochs", true, false},
+    {"algorithm.minibatches", true, false},
+    {"rollout.steps", true, false},
+    {"rollout.max_policy_lag", true, false},
     /* Without effect on speed in this model. */
-    {"ring.capacity", true},
-    {"limiter.wake", false},
-    {"limiter.poll_us", false},
-    {"limiter.slack_updates", true},
-    {"publish.min_change", true},
-    {"metrics.interval_s", false},
-    {"metrics.interval_steps", false},
-    {"run.steps", false},
-    {"seed", true},
-    {NULL, false},
+    {"ring.capacity", true, true},
+    {"limiter.wake", false, true},
+    {"limiter.poll_us", false, true},
+    {"limiter.slack_updates", true, true},
+    {"publish.min_change", true, true},
+    {"metrics.interval_s", false, true},
+    {"metrics.interval_steps", false, true},
+    {"run.steps", false, true},
+    {"seed", true, true},
+    {NULL, false, false},
 };
 
 /* How much longer each item takes in pieces of `after` items than in pieces of `before`. */
@@ -427,7 +427,8 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     for (uint32_t p = 0; p < after->learners; p++)
         lengthen(&after->learner[p], 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, passes);
     if (to->learner.compute != from->learner.compute &&
-        (isnan(before->update_products) || isnan(before->acting_products)))
+        (isnan(before->update_products) || isnan(before->acting_products) ||
+         isnan(before->bf16_speed)))
         return rm_fail(error, -ENOTSUP,
                        "learner.compute: the counters do not show how long products take");
     const double crowd = contention(before);

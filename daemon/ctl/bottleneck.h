@@ -38,9 +38,9 @@ struct rm_load {
     struct rm_work evaluating;
     double update_products, acting_products; /* share of the time of passes that products take; NAN:
                                                 not known */
-    double bf16_speed;                       /* of products in bf16, 1: as in float32; NAN: the
-                                                processor has no instruction for them */
-    double daemon_s;                         /* processor time of the daemon, for each step */
+    double bf16_speed; /* of products in bf16, 1: as in float32; 0: the processor
+                          has no instruction for them; NAN: not known */
+    double daemon_s;   /* processor time of the daemon, for each step */
     double looks_s;    /* processor time of actors that check whether they must still sleep */
     double held;       /* share of time in which checkpoints hold the duties */
     double gap;        /* what a step takes beside the model's time, as a share of that time */
@@ -79,6 +79,7 @@ double rm_load_elasticity(const struct rm_load *load, enum rm_station station);
 struct rm_lever {
     const char *key;
     bool learns; /* the key changes what is learned, not only the speed */
+    bool idle;   /* it has no effect on the speed */
 };
 extern const struct rm_lever rm_levers[]; /* ends with key NULL */
 

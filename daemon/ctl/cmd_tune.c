@@ -35,6 +35,7 @@
 #define TRIALS         120  /* about the most; with more time trials are longer */
 #define FIRST_TURNS    1
 #define LAST_TURNS     4
+#define TURNS_MIN      2   /* of those that are compared at the end, in both orders */
 #define FINALISTS      2   /* of the last round, beside the file's settings */
 #define UNKNOWN        1.1 /* ratio by which a setting without a model is placed: it may gain */
 
@@ -118,7 +119,7 @@ static void find_knobs(struct tuning *t)
         add_value(pin, "true");
         add_value(pin, "false");
     }
-    if (e->world.python[0])
+    if (e->world.python[0] && !rm_experiment_is_offline(e))
         add_powers(add_knob(t, "actor.python_workers"), n);
     if (e->actor.device == RM_ACTOR_CPU && access("/dev/nvidiactl", F_OK) == 0) {
         struct knob *device = add_knob(t, "learner.device");
@@ -357,9 +358,10 @@ static bool in_time(const struct tuning *t, unsigned turns)
 /* Whether a round ends after so many turns. */
 static bool is_over(const struct tuning *t, unsigned played, unsigned turns)
 {
-    if (played < FIRST_TURNS)
+    const bool last = t->field <= 1 + FINALISTS;
+    if (played < FIRST_TURNS || (last && t->candidate[0].turns < TURNS_MIN))
         return false;
-    if (t->field <= 1 + FINALISTS)
+    if (last)
         return !in_time(t, 1);
     return played >= turns || !in_time(t, FIRST_TURNS);
 }
@@ -371,7 +373,7 @@ static int halve(struct tuning *t)
     t->race_s = left_s(t);
     for (unsigned round = 1; t->field > 1; round++, turns *= 2) {
         for (unsigned played = 0; t->field > 1 && !is_over(t, played, turns); played++) {
-            play_turn(t, round, played % 2);
+            play_turn(t, round, t->candidate[0].turns % 2);
             if (rm_interrupted())
                 return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
             if (t->candidate[0].failed)

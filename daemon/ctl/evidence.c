@@ -80,7 +80,7 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
         if (!(core > 0)) /* a frozen policy, or a device */
             continue;
         v->core_flops = fmax(core, isnan(v->core_flops) ? 0 : v->core_flops);
-        v->bf16_speed = bf16 > 0 ? bf16 / fp32 : (double)NAN;
+        v->bf16_speed = bf16 / fp32;
         flops += at_end(w, policy, "update_flops") * updates;
         const double own = service(r, learner, e->learner.threads);
         passes += own * passes_s(r, learner);

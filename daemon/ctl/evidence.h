@@ -13,7 +13,7 @@
 /* NAN: not known. */
 struct rm_evidence {
     double core_flops; /* most operations of products a second, of a core, as this run makes them */
-    double bf16_speed; /* how many times as many it can do in bf16 as in float32 */
+    double bf16_speed; /* how many times as many it can do in bf16 as in float32; 0: none */
     double update_flops; /* reached in forward and backward passes of updates, by all threads */
     double update_share; /* of what the threads' cores allow */
     double acting_flops, acting_share; /* the same of actors, in an actor's forward passes */

@@ -89,9 +89,9 @@ uint32_t rm_features_step_count(const struct rm_env_agent *agent);
 void rm_features_step(const struct rm_env_agent *agent, const uint8_t *obs, uint32_t action,
                       float reward, const uint8_t *next_obs, float *out);
 
-/* Writes an observation as a row with a query, of rm_features_step_count() features: its code; or,
- * without query_codes (rm_net_shape.history), its floats in the place of a step's observation.
- * False: it has no code. */
+/* Writes an observation as a row with a query, which has room for rm_features_step_count()
+ * features. With query_codes (rm_net_shape.history) the row has the observation's code; without, it
+ * has its floats, in the place of a step's first observation. False: it has no code. */
 bool rm_features_query(const struct rm_env_agent *agent, uint32_t query_codes, const uint8_t *obs,
                        float *row);
 

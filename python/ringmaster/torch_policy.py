@@ -116,7 +116,7 @@ class TorchPolicy(nn.Module):
         end = (kind == 2) | (kind == 3)
         codes = torch.where(asks, x[:, :, 1].long(), 0)
         y = torch.where(end[..., None], part("ends")[torch.where(end, kind - 2, 0)], self.linear(name + ".context", x[:, :, 2:]))
-        if not layer["tied"]:
+        if not layer.get("tied"):
             y = torch.where(asks[..., None], part("query")[codes], y)
         self.tokens = True
         return y + part("type")[torch.where(end, kind - 1, 0)] + part("position")[seen]

@@ -19,8 +19,8 @@ goodhart: binaries
 	@BUILD=$(BUILD) tests/learning/run-goodhart $(GOODHART_ARGS)
 
 # What distilled policies do in context, into docs/figures/histories.json: three seeds, which take six minutes each. Then
-# what the learners of the shipped sweep do, which takes one. `make figures` writes tables and plot of docs/histories.md from it. HISTORIES_ARGS='--seeds 1-3 --set run.steps=4000' for
-# other runs, which are printed and not kept.
+# what the learners of the shipped sweep do, which takes two. `make figures` writes tables and plot of docs/histories.md
+# from it. HISTORIES_ARGS='--seeds 1-3 --set run.steps=2000' for other runs, which are printed and not kept.
 HISTORIES_ARGS ?=
 HISTORIES_KEPT := --results docs/figures/histories.json
 .PHONY: histories

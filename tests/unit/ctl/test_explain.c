@@ -591,7 +591,7 @@ static void counters_become_evidence(void **state)
     x.load.bf16_speed = 0.5; /* a processor whose instruction is slow */
     assert_int_equal(rm_explain_change(&x, bf16, 1, &rate, &error), 0);
     assert_true(rate.steps_per_s < x.steps_per_s);
-    x.load.bf16_speed = NAN; /* one without it */
+    x.load.bf16_speed = 0; /* one without it */
     assert_int_equal(rm_explain_change(&x, bf16, 1, &rate, &error), 0);
     assert_true(fabs(rate.steps_per_s / x.steps_per_s - 1) < 1e-9);
     rm_explained_free(&x);
@@ -603,7 +603,8 @@ static void a_prediction_has_an_interval(void **state)
     static const char text[] =
         DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
     static const char *const near[] = {"limiter.updates_per_step=0.0625", "mode=sequential"},
-                             *const far[] = {"limiter.updates_per_step=0.0078125"};
+                             *const far[] = {"limiter.updates_per_step=0.0078125"},
+                             *const idle[] = {"seed=1000000"};
     static struct rm_explained x;
     struct rm_error error = {""};
     struct rm_predicted rate, farther;
@@ -614,6 +615,8 @@ static void a_prediction_has_an_interval(void **state)
     const double width = log(rate.high / rate.steps_per_s);
     assert_true(width > 0 && fabs(log(rate.steps_per_s / rate.low) - width) < 1e-9);
     assert_true(fabs(log(farther.high / farther.steps_per_s) - 2 * width) < 1e-9);
+    assert_int_equal(rm_explain_change(&x, idle, 1, &rate, &error), 0);
+    assert_true(fabs(log(rate.high / rate.steps_per_s) - width) < 1e-9);
     rm_explained_free(&x);
 }
 

@@ -210,7 +210,7 @@ double rm_load_elasticity(const struct rm_load *load, enum rm_station station)
 
 /* --- other settings -------------------------------------------------------------------------- */
 
-const struct rm_lever rm_levers[] = {
+static const struct rm_lever levers[] = {
     {"actor.count", false, false},
     {"actor.worlds", true, false},
     {"actor.quantiles", true, false},
@@ -355,12 +355,12 @@ static void change_learning(struct rm_work *w, const struct rm_experiment *from,
     w->phase_s[RM_PHASE_PUBLISH] *= more * ratio(from->publish.interval, to->publish.interval);
 }
 
-static bool known(const char *key)
+const struct rm_lever *rm_lever_find(const char *key)
 {
-    for (const struct rm_lever *l = rm_levers; l->key; l++)
-        if (!strcmp(l->key, key))
-            return true;
-    return false;
+    const struct rm_lever *l = levers;
+    while (l->key && strcmp(l->key, key) != 0)
+        l++;
+    return l->key ? l : NULL;
 }
 
 static void check_key(void *user, const char *path, const char *before, const char *after, bool hot)
@@ -369,7 +369,7 @@ static void check_key(void *user, const char *path, const char *before, const ch
     (void)before;
     (void)after;
     (void)hot;
-    if (!known(path) && !error->text[0])
+    if (!rm_lever_find(path) && !error->text[0])
         rm_fail(error, -ENOTSUP, "%s: explain has no model of a change of this key", path);
 }
 

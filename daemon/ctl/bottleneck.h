@@ -81,7 +81,7 @@ struct rm_lever {
     bool learns; /* the key changes what is learned, not only the speed */
     bool idle;   /* it has no effect on the speed */
 };
-extern const struct rm_lever rm_levers[]; /* ends with key NULL */
+const struct rm_lever *rm_lever_find(const char *key); /* NULL: the key has no model */
 
 /* What products of good shapes reach of a core's most operations. */
 #define RM_OF_CEILING 0.85

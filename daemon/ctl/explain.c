@@ -238,14 +238,6 @@ static void judge(struct rm_explained *x)
     x->alone_steps_per_s = 1 / rm_load_step_s(&alone);
 }
 
-static const struct rm_lever *lever_of(const char *key)
-{
-    const struct rm_lever *l = rm_levers;
-    while (l->key && strcmp(l->key, key) != 0)
-        l++;
-    return l->key ? l : NULL;
-}
-
 /* The logarithm of the factor by which a number changes; 0: it is none, or without a factor. */
 static double distance(const struct rm_experiment *from, const struct rm_experiment *to,
                        const char *key)
@@ -279,7 +271,7 @@ int rm_explain_change(const struct rm_explained *x, const char *const *settings,
             given = json_string(equals + 1);
         rc = rm_config_set(to, key, given, error);
         json_decref(given);
-        const struct rm_lever *lever = rc == 0 ? lever_of(key) : NULL;
+        const struct rm_lever *lever = rc == 0 ? rm_lever_find(key) : NULL;
         if (lever && !lever->idle)
             farthest = fmax(farthest, distance(x->experiment, to, key));
     }
@@ -298,7 +290,7 @@ static bool learns(const struct rm_explained *x, const char *key)
 {
     if (!rm_config_reads(x->experiment, key))
         return false;
-    const struct rm_lever *lever = lever_of(key);
+    const struct rm_lever *lever = rm_lever_find(key);
     return !lever || lever->learns;
 }
 

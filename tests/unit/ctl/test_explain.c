@@ -553,9 +553,8 @@ static void counters_become_evidence(void **state)
             "\"learner\": {\"threads\": 2}, \"sample\": {\"batch\": 10}");
     static const char csv[] =
         "time_s,steps,host_cores,policy.p.updates,policy.p.update_flops,policy.p.core_flops,"
-        "policy.p.core_flops_bf16,policy.p.copy_bytes,policy.p.parameters,policy.p.inserted,policy."
-        "p.sampled,"
-        "policy.p.samples_per_insert,policy.p.limiter_min,policy.p.limiter_max,"
+        "policy.p.core_flops_bf16,policy.p.copy_bytes,policy.p.parameters,policy.p.inserted,"
+        "policy.p.sampled,policy.p.samples_per_insert,policy.p.limiter_min,policy.p.limiter_max,"
         "worker.learner-p.turns,worker.learner-p.cpu_ns,worker.learner-p.run_delay_ns,"
         "worker.learner-p.phase_forward_ns,worker.learner-p.phase_backward_ns,"
         "worker.learner-p.phase_optimizer_ns,worker.actor-0.turns,worker.actor-0.cpu_ns,"

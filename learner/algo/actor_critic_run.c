@@ -517,7 +517,10 @@ const struct rm_net_workspace *rm_actor_critic_workspace(const struct rm_actor_c
 
 double rm_actor_critic_update_flops(const struct rm_actor_critic *ac)
 {
-    return rm_trainer_update_flops(&ac->u.trainer);
+    const struct rm_rollout_passes *last = ac->here.passes;
+    const double most = rm_trainer_update_flops(&ac->u.trainer);
+    const double rows = last->entries * (ac->recurrent ? ac->rollout->steps : 1.0);
+    return rows > 0 ? most * rows / last->parts / ac->u.rows : most;
 }
 
 struct rm_actor_critic *rm_actor_critic_replica(struct rm_actor_critic *ac, uint32_t i)

@@ -91,6 +91,16 @@ struct rm_touched {
     bool *has;             /* (total + 1): is the row among these? The last one is true. */
 };
 
+/* Some tokens with their gradients: codes (rows, numbers), dy (rows, units); and, if `listed` is
+ * not NULL, the rows of the tables that they select, perhaps without rows that an earlier part
+ * lists. */
+struct rm_token_part {
+    const int32_t *codes;
+    const float *dy;
+    uint32_t rows, listed_count;
+    const uint32_t *listed;
+};
+
 /* A score for each row of a sample except the first: the product of the row with the first row. The
  * score of row r is output slots[r] - 1 of its sample; other outputs are 0. */
 struct rm_pointer {
@@ -397,11 +407,14 @@ struct rm_backend_ops {
                    const float *first, const float *table, uint32_t rows, float *y);
     void (*relate_dw)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                       const float *dy, uint32_t rows, float *d_first, float *d_table);
-    /* The same of both tables, of which only the touched rows were not zeros; finds the rows that
-     * are touched now. NULL on devices. */
-    void (*relate_touched)(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
-                           const float *dy, uint32_t rows, struct rm_touched *touched,
-                           float *d_tables);
+    /* Adds the rows that the tokens select to the list. NULL on devices. */
+    void (*list_touched)(struct rm_backend *b, const struct rm_relations *e,
+                         const struct rm_token_part *part, struct rm_touched *touched);
+    /* The same of both tables, of which only the touched rows were not zeros, from tokens in
+     * `count` parts; finds the rows that are touched now. NULL on devices. */
+    void (*relate_touched)(struct rm_backend *b, const struct rm_relations *e,
+                           const struct rm_token_part *parts, uint32_t count,
+                           struct rm_touched *touched, float *d_tables);
     void (*pointer)(struct rm_backend *b, const struct rm_pointer *p, const float *x, float *y);
     void (*pointer_dx)(struct rm_backend *b, const struct rm_pointer *p, const float *x,
                        const float *dy, float *dx);
@@ -482,7 +495,7 @@ struct rm_backend_ops {
     X(combine) X(sum_parts) X(lerp)
 #define RM_CPU_OPERATIONS(X) \
     X(packed_dx_floats) X(pack_dx) X(linear_dx_packed) X(linear_dw_add) X(adam) X(rmsprop) \
-    X(relate_touched) X(touched_squares) X(touched_adam)
+    X(list_touched) X(relate_touched) X(touched_squares) X(touched_adam)
 #define RM_DEVICE_OPERATIONS(X) \
     X(conv2d_compact) X(compact_activate_dx) X(compact_pack) X(compact_linear) \
     X(compact_linear_dx) X(compact_linear_dw) X(find_spans) X(history_codes)

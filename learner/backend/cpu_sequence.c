@@ -275,11 +275,10 @@ void rm_cpu_span_dropout(struct rm_backend *b, const struct rm_dropout *d, const
 
 struct relations {
     const struct rm_kernels *k;
-    struct rm_touched *touched; /* NULL: not asked for */
     const struct rm_relations *e;
     const int32_t *codes;
-    const float *first, *table, *dy;
-    float *y, *d_first, *d_table;
+    const float *first, *table;
+    float *y;
     uint32_t rows;
 };
 
@@ -309,73 +308,108 @@ void rm_cpu_relate(struct rm_backend *b, const struct rm_relations *e, const int
 /* A tile has some columns of both tables, so that every sum has one order. */
 #define UNITS_PER_TILE 32u
 
+struct relations_dw {
+    const struct rm_kernels *k;
+    const struct rm_relations *e;
+    const struct rm_token_part *parts;
+    uint32_t count;
+    struct rm_touched *touched; /* NULL: not asked for */
+    float *d_first, *d_table;
+};
+
 /* Numbers that have no row stand for row `total`, which the list has already. No processor can
- * predict the numbers, so no branch depends on them. */
-static void list_touched(const struct relations *w)
+ * predict the numbers, so no branch depends on them, but for the groups that are only zeros: most
+ * tokens end with some. */
+void rm_cpu_list_touched(struct rm_backend *b, const struct rm_relations *e,
+                         const struct rm_token_part *part, struct rm_touched *t)
 {
-    const struct rm_relations *e = w->e;
-    struct rm_touched *t = w->touched;
-    const int32_t *end = w->codes + (size_t)w->rows * e->numbers;
-    uint32_t count = 0;
-    for (const int32_t *group = w->codes; group < end; group += e->columns)
-        for (uint32_t k = 0; k < e->columns; k++) {
-            const bool first = k == 0 && e->first_codes;
-            const uint32_t codes = first ? e->first_codes : e->codes, code = (uint32_t)group[k];
+    (void)b;
+    const uint32_t columns = e->columns, firsts = e->first_codes, codes = e->codes, none = t->total;
+    const int32_t *end = part->codes + (size_t)part->rows * e->numbers;
+    uint32_t *const rows = t->rows;
+    bool *const has = t->has;
+    uint32_t count = t->count;
+    for (const int32_t *group = part->codes; group < end; group += columns) {
+        int32_t any = 0;
+        for (uint32_t k = 0; k < columns; k++)
+            any |= group[k];
+        for (uint32_t k = 0; k < columns && any; k++) {
+            const bool first = k == 0 && firsts;
+            const uint32_t code = (uint32_t)group[k];
             const uint32_t row =
-                code - 1 < codes - 1 ? (first ? 0 : e->first_codes) + code : t->total;
-            t->rows[count] = row;
-            count += !t->has[row];
-            t->has[row] = true;
+                code - 1 < (first ? firsts : codes) - 1 ? (first ? 0 : firsts) + code : none;
+            rows[count] = row;
+            count += !has[row];
+            has[row] = true;
         }
+    }
     t->count = count;
+}
+
+static void list_all(const struct relations_dw *w)
+{
+    struct rm_touched *t = w->touched;
+    for (const struct rm_token_part *part = w->parts; part < w->parts + w->count; part++) {
+        if (!part->listed)
+            rm_cpu_list_touched(NULL, w->e, part, t);
+        for (uint32_t i = 0; i < part->listed_count; i++) {
+            t->rows[t->count] = part->listed[i];
+            t->count += !t->has[part->listed[i]];
+            t->has[part->listed[i]] = true;
+        }
+    }
 }
 
 static void relate_dw_tile(void *work, uint32_t index)
 {
-    const struct relations *w = work;
+    const struct relations_dw *w = work;
     const struct rm_relations *e = w->e;
     if (w->touched && index-- == 0) {
-        list_touched(w);
+        list_all(w);
         return;
     }
     const struct rm_piece s = rm_piece(e->units, UNITS_PER_TILE, index);
-    w->k->relate_dw(e, w->codes, w->dy, w->rows, s.from, s.from + s.n, w->d_first, w->d_table);
+    for (const struct rm_token_part *part = w->parts; part < w->parts + w->count; part++)
+        w->k->relate_dw(e, part->codes, part->dy, part->rows, s.from, s.from + s.n, w->d_first,
+                        w->d_table);
+}
+
+static void run_relations_dw(struct rm_cpu *cpu, struct relations_dw *w)
+{
+    double rows = 0.0;
+    for (uint32_t i = 0; i < w->count; i++)
+        rows += w->parts[i].rows;
+    w->k = cpu->kernels;
+    rm_cpu_run(cpu, relate_dw_tile, w,
+               (w->touched ? 1 : 0) + rm_pieces(w->e->units, UNITS_PER_TILE),
+               rows * w->e->numbers * w->e->units);
 }
 
 void rm_cpu_relate_dw(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
                       const float *dy, uint32_t rows, float *d_first, float *d_table)
 {
-    struct rm_cpu *cpu = rm_cpu_of(b);
-    struct relations w = {.k = cpu->kernels,
-                          .e = e,
-                          .codes = codes,
-                          .dy = dy,
-                          .d_first = d_first,
-                          .d_table = d_table,
-                          .rows = rows};
+    const struct rm_token_part all = {.codes = codes, .dy = dy, .rows = rows};
     if (e->first_codes)
         rm_cpu_fill(b, 0.0f, (size_t)e->first_codes * e->units, d_first);
     rm_cpu_fill(b, 0.0f, (size_t)e->codes * e->units, d_table);
-    rm_cpu_run(cpu, relate_dw_tile, &w, rm_pieces(e->units, UNITS_PER_TILE),
-               (double)rows * e->numbers * e->units);
+    run_relations_dw(
+        rm_cpu_of(b),
+        &(struct relations_dw){
+            .e = e, .parts = &all, .count = 1, .d_first = d_first, .d_table = d_table});
 }
 
-void rm_cpu_relate_touched(struct rm_backend *b, const struct rm_relations *e, const int32_t *codes,
-                           const float *dy, uint32_t rows, struct rm_touched *touched,
-                           float *d_tables)
+void rm_cpu_relate_touched(struct rm_backend *b, const struct rm_relations *e,
+                           const struct rm_token_part *parts, uint32_t count,
+                           struct rm_touched *touched, float *d_tables)
 {
-    struct rm_cpu *cpu = rm_cpu_of(b);
-    struct relations w = {.k = cpu->kernels,
-                          .touched = touched,
-                          .e = e,
-                          .codes = codes,
-                          .dy = dy,
-                          .d_first = d_tables,
-                          .d_table = d_tables + (size_t)e->first_codes * e->units,
-                          .rows = rows};
-    rm_cpu_clear_touched(cpu, touched, d_tables);
-    rm_cpu_run(cpu, relate_dw_tile, &w, 1 + rm_pieces(e->units, UNITS_PER_TILE),
-               (double)rows * e->numbers * e->units);
+    rm_cpu_clear_touched(rm_cpu_of(b), touched, d_tables);
+    run_relations_dw(rm_cpu_of(b), &(struct relations_dw){
+                                       .e = e,
+                                       .parts = parts,
+                                       .count = count,
+                                       .touched = touched,
+                                       .d_first = d_tables,
+                                       .d_table = d_tables + (size_t)e->first_codes * e->units});
 }
 
 /* Scores, or their gradients, converted between their positions and the order of rows, a few at a

@@ -31,13 +31,23 @@ INLINE float sign_of(const struct rm_relations *e, uint32_t column)
     return e->difference && column + 1 == e->columns ? -1.0f : 1.0f;
 }
 
-INLINE void sum_some(const struct rm_relations *e, const int32_t *codes, const float *first,
-                     const float *table, uint32_t at, const uint32_t count, float *y)
+/* The numbers of a token without the zeros that most tokens end with. */
+INLINE uint32_t numbers_of(const struct rm_relations *e, const int32_t *codes)
+{
+    uint32_t n = e->numbers;
+    while (n && codes[n - 1] == 0)
+        n--;
+    return (n + e->columns - 1) / e->columns * e->columns;
+}
+
+INLINE void sum_some(const struct rm_relations *e, const int32_t *codes, uint32_t numbers,
+                     const float *first, const float *table, uint32_t at, const uint32_t count,
+                     float *y)
 {
     vec sum[WIDE];
     for (uint32_t v = 0; v < count; v++)
         sum[v] = vec_zero();
-    for (uint32_t j = 0; j < e->numbers; j += e->columns)
+    for (uint32_t j = 0; j < numbers; j += e->columns)
         for (uint32_t k = 0; k < e->columns; k++) {
             if (!has_row(e, k, codes[j + k]))
                 continue;
@@ -54,14 +64,15 @@ void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, con
                          const float *table, uint32_t rows, float *y)
 {
     for (uint32_t r = 0; r < rows; r++, codes += e->numbers, y += e->units) {
+        const uint32_t numbers = numbers_of(e, codes);
         uint32_t at = 0;
         for (; at + WIDE * VEC_FLOATS <= e->units; at += WIDE * VEC_FLOATS)
-            sum_some(e, codes, first, table, at, WIDE, y);
+            sum_some(e, codes, numbers, first, table, at, WIDE, y);
         for (; at + VEC_FLOATS <= e->units; at += VEC_FLOATS)
-            sum_some(e, codes, first, table, at, 1, y);
+            sum_some(e, codes, numbers, first, table, at, 1, y);
         for (; at < e->units; at++) {
             float sum = 0.0f;
-            for (uint32_t j = 0; j < e->numbers; j++) {
+            for (uint32_t j = 0; j < numbers; j++) {
                 uint32_t k = j % e->columns;
                 if (has_row(e, k, codes[j]))
                     sum = RM_FMA(sign_of(e, k), row_of(e, first, table, k, codes[j])[at], sum);
@@ -72,13 +83,14 @@ void RM_ISA_NAME(relate)(const struct rm_relations *e, const int32_t *codes, con
 }
 
 /* Adds a row's gradient, from number `at` on, to the rows of the tables that it is a sum of. */
-INLINE void add_some(const struct rm_relations *e, const int32_t *codes, const float *dy,
-                     uint32_t at, const uint32_t count, float *d_first, float *d_table)
+INLINE void add_some(const struct rm_relations *e, const int32_t *codes, uint32_t numbers,
+                     const float *dy, uint32_t at, const uint32_t count, float *d_first,
+                     float *d_table)
 {
     vec part[PART];
     for (uint32_t v = 0; v < count; v++)
         part[v] = vec_load(dy + at + v * VEC_FLOATS);
-    for (uint32_t j = 0; j < e->numbers; j += e->columns)
+    for (uint32_t j = 0; j < numbers; j += e->columns)
         for (uint32_t k = 0; k < e->columns; k++) {
             if (!has_row(e, k, codes[j + k]))
                 continue;
@@ -90,18 +102,31 @@ INLINE void add_some(const struct rm_relations *e, const int32_t *codes, const f
         }
 }
 
+/* Half of the gradients are in another core's cache. */
+#define AHEAD 16u /* rows */
+
+INLINE void prefetch(const float *dy, const int32_t *codes, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i += 16)
+        __builtin_prefetch(dy + i);
+    __builtin_prefetch(codes);
+}
+
 /* Columns [from, to) of the tables' gradients, rows in their order. */
 void RM_ISA_NAME(relate_dw)(const struct rm_relations *e, const int32_t *codes, const float *dy,
                             uint32_t rows, uint32_t from, uint32_t to, float *d_first,
                             float *d_table)
 {
     for (uint32_t r = 0; r < rows; r++, codes += e->numbers, dy += e->units) {
+        const uint32_t numbers = numbers_of(e, codes);
         uint32_t at = from;
+        if (r + AHEAD < rows)
+            prefetch(dy + (size_t)AHEAD * e->units, codes + (size_t)AHEAD * e->numbers, from, to);
         for (; at + PART * VEC_FLOATS <= to; at += PART * VEC_FLOATS)
-            add_some(e, codes, dy, at, PART, d_first, d_table);
+            add_some(e, codes, numbers, dy, at, PART, d_first, d_table);
         for (; at + VEC_FLOATS <= to; at += VEC_FLOATS)
-            add_some(e, codes, dy, at, 1, d_first, d_table);
-        for (uint32_t j = 0; j < e->numbers && at < to; j++) {
+            add_some(e, codes, numbers, dy, at, 1, d_first, d_table);
+        for (uint32_t j = 0; j < numbers && at < to; j++) {
             const uint32_t k = j % e->columns;
             if (!has_row(e, k, codes[j]))
                 continue;

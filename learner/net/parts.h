@@ -420,6 +420,18 @@ void rm_compact_choose(struct rm_net_workspace *w);
 /* steps/conv2d.c: the convolution of step s for rows that are not compact. */
 struct rm_conv rm_step_conv(const struct rm_net_workspace *w, const struct rm_step *s);
 
+/* workspace.c: an empty list of rows of step s's tables; false: no memory. */
+bool rm_touched_make(struct rm_touched *touched, const struct rm_step *s);
+void rm_touched_free(struct rm_touched *touched);
+void rm_touched_forget(struct rm_touched *touched);
+
+/* steps/embedding.c: the gradient of step s's tables, whose touched rows the workspace lists, from
+ * all tokens of the pass; and list_touched() of the tables. */
+void rm_embedding_touched(const struct rm_pass *p, const struct rm_step *s,
+                          const struct rm_token_part *parts, uint32_t count);
+void rm_embedding_list(struct rm_backend *b, const struct rm_step *s,
+                       const struct rm_token_part *part, struct rm_touched *touched);
+
 /* cache.c: the rows of lanes' contexts that attention reads again in later passes. */
 struct rm_net_cache {
     const struct rm_net *net;

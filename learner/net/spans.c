@@ -5,29 +5,27 @@
 
 #include <string.h>
 
-static bool any(const float *x, uint32_t n)
+#define ALL_BITS 0xffffffffu
+#define NO_SIGN  0x7fffffffu /* of a float: either zero is 0 */
+
+/* Whether one of n words is not 0, but for bits that are not in `mask`. */
+static bool any(const float *x, uint32_t n, uint32_t mask)
 {
-    if (x[0] != 0.0f)
+    uint32_t one;
+    uint64_t bits = 0, two; /* padding is read to its end, so two words at a time */
+    memcpy(&one, x, sizeof one);
+    if (one & mask)
         return true;
-    uint64_t bits = 0,
-             two; /* padding is read to its end, so two numbers at a time; either zero is 0 */
     uint32_t i = 1;
     for (; i + 2 <= n; i += 2) {
         memcpy(&two, x + i, sizeof two);
-        bits |= two & 0x7fffffff7fffffff;
+        bits |= two;
     }
-    return bits || (i < n && x[i] != 0.0f);
-}
-
-static bool any_code(const float *x, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        int32_t code;
-        memcpy(&code, x + i, sizeof code);
-        if (code)
-            return true;
+    if (i < n) {
+        memcpy(&one, x + i, sizeof one);
+        bits |= one;
     }
-    return false;
+    return bits & ((uint64_t)mask << 32 | mask);
 }
 
 static uint32_t count_of(const struct rm_token_piece *piece, const float *word)
@@ -48,7 +46,7 @@ static bool there(const struct rm_token_piece *piece, const float *row, uint32_t
         return t % of_frame * piece->numbers <
                count_of(piece, row + piece->counts_at + frame) * piece->item;
     }
-    return piece->codes ? any_code(token, piece->numbers) : any(token, piece->numbers);
+    return any(token, piece->numbers, piece->codes ? ALL_BITS : NO_SIGN);
 }
 
 static void find(const struct rm_token_set *set, const float *x, uint32_t batch, uint32_t *spans,

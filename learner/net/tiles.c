@@ -70,11 +70,12 @@ struct rm_net_tiles {
     uint32_t reserved; /* rows of the last tile of lanes for which memory was reserved */
     uint32_t table;    /* the step of the table; RM_FROM_NOTHING: none */
     size_t first; /* the first parameter after the table's: tiles have gradients from there on */
-    uint32_t *tokens;  /* of each tile, if there is a table */
-    uint64_t prepared; /* the first pass with the current parameters */
+    struct rm_token_part *tokens; /* of each tile, if there is a table */
+    uint64_t prepared;            /* the first pass with the current parameters */
     struct {
         double sums[RM_NET_SUMS];
-        bool odd; /* parent->watched: a number is not finite */
+        bool odd;                  /* parent->watched: a number is not finite */
+        struct rm_touched touched; /* rows of the table that the slot's tokens select */
     } slots[SLOTS_MAX];
     uint32_t bench_count;
     struct bench benches[];
@@ -262,6 +263,18 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
     return 0;
 }
 
+/* Memory for the tokens of tiles; false: there is none. */
+static bool make_lists(struct rm_net_tiles *t)
+{
+    if (t->table == RM_FROM_NOTHING)
+        return true;
+    t->tokens = calloc(t->parent->max_batch, sizeof *t->tokens);
+    bool made = t->tokens;
+    for (uint32_t i = 0; made && i < SLOTS_MAX; i++)
+        made = rm_touched_make(&t->slots[i].touched, &t->parent->net->steps[t->table]);
+    return made;
+}
+
 int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *parent,
                         struct rm_error *error)
 {
@@ -285,9 +298,7 @@ int rm_net_tiles_create(struct rm_net_tiles **out, struct rm_net_workspace *pare
         code = make_bench(&t->benches[i], parent, error);
     if (!code && parent->training) {
         t->slot_grads = ops->alloc(parent->backend, SLOTS_MAX * t->stride);
-        if (t->table != RM_FROM_NOTHING)
-            t->tokens = calloc(parent->max_batch, sizeof *t->tokens);
-        if (!t->slot_grads || (t->table != RM_FROM_NOTHING && !t->tokens))
+        if (!t->slot_grads || !make_lists(t))
             code = rm_fail(error, -ENOMEM, "network: no memory for gradients of tiles");
     }
     if (code) {
@@ -312,6 +323,8 @@ void rm_net_tiles_destroy(struct rm_net_tiles *t)
         if (bench->backend)
             bench->backend->ops->destroy(bench->backend);
     }
+    for (uint32_t i = 0; i < SLOTS_MAX; i++)
+        rm_touched_free(&t->slots[i].touched);
     ops->release(t->parent->backend, t->slot_grads);
     free(t->tokens);
     free(t);
@@ -454,6 +467,24 @@ static void forward_tile(void *user, uint32_t tile)
     return_bench(bench);
 }
 
+/* A tile's tokens, in the parent's buffers, listed while their numbers are in this core's cache. */
+static struct rm_token_part tokens_of(const struct rm_net_tiles *t,
+                                      const struct rm_net_workspace *w, uint32_t states,
+                                      struct rm_touched *list)
+{
+    const struct rm_step *s = &t->parent->net->steps[t->table];
+    struct rm_token_part part = {.codes = (const int32_t *)(const void *)w->steps[s->from].y,
+                                 .dy = w->steps[t->table].dy,
+                                 .rows = w->spans[s->out.padded - 1][states]};
+    if (t->parent->touched.rows) {
+        part.listed = list->rows + list->count;
+        part.listed_count = list->count;
+        rm_embedding_list(w->backend, s, &part, list);
+        part.listed_count = list->count - part.listed_count;
+    }
+    return part;
+}
+
 static void learn_tile(const struct work *work, struct bench *bench, uint32_t tile, uint32_t slot,
                        float *grads)
 {
@@ -477,7 +508,7 @@ static void learn_tile(const struct work *work, struct bench *bench, uint32_t ti
            (size_t)(input.batch - rows) * outputs * sizeof *w->d_out);
     rm_net_backward(w, work->params, &input, w->d_out, grads);
     if (t->table != RM_FROM_NOTHING)
-        t->tokens[tile] = w->spans[t->parent->net->steps[t->table].out.padded - 1][rows];
+        t->tokens[tile] = tokens_of(t, w, rows, &t->slots[slot].touched);
 }
 
 static void learn_slot(void *user, uint32_t slot)
@@ -489,7 +520,9 @@ static void learn_slot(void *user, uint32_t slot)
     float *grads = t->slot_grads + slot * t->stride;
     const uint32_t begin = (uint32_t)((uint64_t)slot * work->tile_count / work->slot_count);
     const uint32_t end = (uint32_t)((slot + 1ull) * work->tile_count / work->slot_count);
-    memset(&t->slots[slot], 0, sizeof t->slots[slot]);
+    memset(t->slots[slot].sums, 0, sizeof t->slots[slot].sums);
+    t->slots[slot].odd = false;
+    rm_touched_forget(&t->slots[slot].touched);
     make_ready(bench, work);
     fetch(grads + first, n, true);
     for (uint32_t tile = begin; tile < end; tile++) {
@@ -537,24 +570,29 @@ static void cut(struct work *work)
     }
 }
 
-/* The gradient of the table from all tokens, in their order. */
+/* The gradient of the table from all tokens, in their order: where the tiles have left them, or
+ * with those of all tiles moved together. */
 static void table_back(struct rm_net_tiles *t, const struct work *work, float *grads)
 {
     struct rm_net_workspace *w = t->parent;
     const struct rm_step *s = &w->net->steps[t->table];
     const size_t numbers = s->in.features, units = s->out.features;
+    const struct rm_pass p = {w,     w->backend, w->backend->ops,   work->params, work->input,
+                              grads, 0,          work->input->batch};
+    if (w->touched.rows) {
+        rm_embedding_touched(&p, s, t->tokens, work->tile_count);
+        return;
+    }
     float *codes = w->steps[s->from].y, *dy = w->steps[t->table].dy;
     uint32_t *spans = w->spans[s->out.padded - 1];
     size_t at = 0;
-    for (uint32_t tile = 0; tile < work->tile_count; at += t->tokens[tile++]) {
-        const size_t from = (size_t)tile * work->rows * s->out.tokens, n = t->tokens[tile];
-        memmove(codes + at * numbers, codes + from * numbers, n * numbers * sizeof *codes);
-        memmove(dy + at * units, dy + from * units, n * units * sizeof *dy);
+    for (const struct rm_token_part *of = t->tokens; of < t->tokens + work->tile_count; of++) {
+        memmove(codes + at * numbers, of->codes, of->rows * numbers * sizeof *codes);
+        memmove(dy + at * units, of->dy, of->rows * units * sizeof *dy);
+        at += of->rows;
     }
     spans[0] = 0;
     spans[work->input->batch] = (uint32_t)at;
-    const struct rm_pass p = {w,     w->backend, w->backend->ops,   work->params, work->input,
-                              grads, 0,          work->input->batch};
     rm_step_ops[s->kind]->backward(&p, s, &(struct rm_rows){.x = codes, .dy = dy});
 }
 

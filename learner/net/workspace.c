@@ -326,8 +326,7 @@ void rm_net_workspace_destroy(struct rm_net_workspace *w)
         free(w->slots[k]);
     }
     free(w->chunk_index);
-    free(w->touched.rows);
-    free(w->touched.has);
+    rm_touched_free(&w->touched);
     free(w);
 }
 
@@ -337,6 +336,31 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *w)
 }
 
 /* For one embedding of groups whose tables are side by side. */
+bool rm_touched_make(struct rm_touched *t, const struct rm_step *s)
+{
+    t->units = s->out.features;
+    t->total = s->layer.first_codes + s->layer.codes;
+    t->rows = calloc(t->total + 1, sizeof *t->rows);
+    t->has = calloc(t->total + 1, sizeof *t->has);
+    if (!t->rows || !t->has)
+        return false;
+    t->has[t->total] = true;
+    return true;
+}
+
+void rm_touched_free(struct rm_touched *t)
+{
+    free(t->rows);
+    free(t->has);
+}
+
+void rm_touched_forget(struct rm_touched *t)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        t->has[t->rows[i]] = false;
+    t->count = 0;
+}
+
 int rm_net_track_touched(struct rm_net_workspace *w, struct rm_error *error)
 {
     const struct rm_step *found = NULL;
@@ -349,18 +373,13 @@ int rm_net_track_touched(struct rm_net_workspace *w, struct rm_error *error)
     }
     if (!found || !found->layer.columns || rm_on_device(w))
         return 0;
-    struct rm_touched *t = &w->touched;
     const uint32_t firsts = found->layer.first_codes;
-    t->units = found->out.features;
-    t->total = firsts + found->layer.codes;
     w->touched_at = firsts ? found->bias : found->weight;
-    if (w->touched_at + (size_t)firsts * t->units != found->weight)
+    if (w->touched_at + (size_t)firsts * found->out.features != found->weight)
         return 0;
-    t->rows = calloc(t->total + 1, sizeof *t->rows);
-    t->has = calloc(t->total + 1, sizeof *t->has);
-    if (!t->rows || !t->has)
-        return rm_fail(error, -ENOMEM, "network: no memory for a list of %u rows", t->total);
-    t->has[t->total] = true;
+    if (!rm_touched_make(&w->touched, found))
+        return rm_fail(error, -ENOMEM, "network: no memory for a list of %u rows",
+                       w->touched.total);
     return 0;
 }
 

@@ -113,19 +113,26 @@ static void forward(const struct rm_pass *p, const struct rm_step *s, const stru
 }
 
 /* Other gradients than those of the last pass are not known: all of their rows are cleared. */
-static void relate_touched(const struct rm_pass *p, const struct rm_relations *r,
-                           const int32_t *codes, const float *dy, uint32_t rows)
+void rm_embedding_touched(const struct rm_pass *p, const struct rm_step *s,
+                          const struct rm_token_part *parts, uint32_t count)
 {
+    const struct rm_relations r = relations_of(s);
     struct rm_net_workspace *w = p->w;
     struct rm_touched *t = &w->touched;
     float *tables = p->grads + w->touched_at;
     if (w->touched_grads != p->grads) {
         p->ops->fill(p->b, 0.0f, (size_t)t->total * t->units, tables);
-        memset(t->has, 0, t->total * sizeof *t->has);
-        t->count = 0;
+        rm_touched_forget(t);
     }
     w->touched_grads = p->grads;
-    p->ops->relate_touched(p->b, r, codes, dy, rows, t, tables);
+    p->ops->relate_touched(p->b, &r, parts, count, t, tables);
+}
+
+void rm_embedding_list(struct rm_backend *b, const struct rm_step *s,
+                       const struct rm_token_part *part, struct rm_touched *touched)
+{
+    const struct rm_relations r = relations_of(s);
+    b->ops->list_touched(b, &r, part, touched);
 }
 
 static void backward(const struct rm_pass *p, const struct rm_step *s, const struct rm_rows *rows)
@@ -134,7 +141,8 @@ static void backward(const struct rm_pass *p, const struct rm_step *s, const str
     const struct rm_embedding e = shape_of(p, s);
     const struct rm_relations r = relations_of(s);
     if (p->w->touched.rows)
-        relate_touched(p, &r, codes, rows->dy, e.rows);
+        rm_embedding_touched(
+            p, s, &(struct rm_token_part){.codes = codes, .dy = rows->dy, .rows = e.rows}, 1);
     else if (s->layer.columns)
         p->ops->relate_dw(p->b, &r, codes, rows->dy, e.rows,
                           r.first_codes ? p->grads + s->bias : NULL, p->grads + s->weight);

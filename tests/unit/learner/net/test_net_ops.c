@@ -205,7 +205,12 @@ static void expect_same(struct tables *t)
     float *mine[3], *all[3];
     t->b->ops->relate_dw(t->b, &t->e, t->codes, t->dy, t->rows, t->whole,
                          t->whole + (size_t)t->e.first_codes * t->e.units);
-    ops->relate_touched(t->b, &t->e, t->codes, t->dy, t->rows, &t->touched, t->found);
+    const uint32_t half = t->rows / 2;
+    const struct rm_token_part parts[] = {{.codes = t->codes, .dy = t->dy, .rows = half},
+                                          {.codes = t->codes + (size_t)half * t->e.numbers,
+                                           .dy = t->dy + (size_t)half * t->e.units,
+                                           .rows = t->rows - half}};
+    ops->relate_touched(t->b, &t->e, parts, 2, &t->touched, t->found);
     assert_memory_equal(t->whole, t->found, t->floats * sizeof *t->found);
     assert_true(t->touched.count > 0 && t->touched.count < t->total);
     const double squares = ops->sum_squares(t->b, t->whole, t->floats);

@@ -24,7 +24,7 @@
 enum { QUERY, CANDIDATE, QUERIES, LABEL, PROVED, RANK_FIGURES };
 static const char *const rank_figures[] = {"query", "candidate", "queries", "label", "proved"};
 _Static_assert(sizeof rank_figures / sizeof rank_figures[0] == RANK_FIGURES, "a name each");
-#define NOT_PROVED 100.0 /* is taken from the score of what was not proved */
+#define UNPROVED 100.0
 
 struct player {
     const struct rm_experiment *experiment;
@@ -46,6 +46,7 @@ struct player {
     struct ranks {
         struct rm_ranking ranking;
         uint32_t corruptions;
+        double unproved;               /* is taken from the score of what was not proved */
         uint32_t figure[RANK_FIGURES]; /* which of the world's */
         double *logp;                  /* (worlds) */
         struct rm_tally returns, proved[2];
@@ -238,7 +239,7 @@ static void candidate_finished(void *self, uint32_t agent, uint32_t world,
     const uint32_t candidate = (uint32_t)figure_of(p, episode, CANDIDATE);
     const bool none = candidate && label; /* the query has fewer corruptions than that */
     if (!proved)
-        score -= NOT_PROVED;
+        score -= r->unproved;
     if (rm_ranking_add(&r->ranking, (uint32_t)figure_of(p, episode, QUERY), candidate,
                        none ? (double)NAN : score) &&
         !none) {
@@ -258,6 +259,7 @@ static int prepare_ranking(struct player *p, struct rm_error *error)
     struct ranks *r = &p->rank;
     json_t *options = json_loads(p->world.options[0] ? p->world.options : "{}", 0, NULL);
     r->corruptions = (uint32_t)json_integer_value(json_object_get(options, "ranking"));
+    r->unproved = json_integer_value(json_object_get(options, "compat")) ? 0 : UNPROVED;
     json_decref(options);
     if (!rm_algorithm_traits(p->experiment->algorithm.name)->logp)
         return rm_fail(error, -EINVAL,

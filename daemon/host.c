@@ -9,9 +9,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Where a group of its own is mounted as the root, as in a container, this is its quota. */
-#define QUOTA "/sys/fs/cgroup/cpu.max"
-
 static const char *read_text(const char *path, char *text, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -33,18 +30,28 @@ void rm_host_parse(struct rm_host *host, const char *text, double ticks)
     host->steal_s = (double)steal / ticks;
 }
 
-static double cores(void)
+double rm_host_quota(const char *root, const char *membership)
 {
-    char text[64];
-    double quota, period;
+    char group[4096] = "", path[8192], text[64];
+    double least = INFINITY, quota, period;
+    (void)sscanf(membership, "0::%4095[^\n]", group);
+    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
+        *end = '\0';
+        snprintf(path, sizeof path, "%s%s/cpu.max", root, group);
+        if (sscanf(read_text(path, text, sizeof text), "%lf %lf", &quota, &period) == 2)
+            least = fmin(least, quota / period);
+    }
+    return least;
+}
+
+static double cores(double all)
+{
+    char membership[4096];
     cpu_set_t set;
-    double all = (double)sysconf(_SC_NPROCESSORS_ONLN);
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         all = (double)CPU_COUNT(&set);
-    if (sscanf(read_text(QUOTA, text, sizeof text), "%lf %lf", &quota, &period) == 2 &&
-        quota / period < all)
-        all = quota / period;
-    return all;
+    read_text("/proc/self/cgroup", membership, sizeof membership);
+    return fmin(all, rm_host_quota("/sys/fs/cgroup", membership));
 }
 
 static double used_s(int whose)
@@ -59,8 +66,11 @@ static double used_s(int whose)
 void rm_host_read(struct rm_host *host)
 {
     char text[512];
+    const double all = (double)sysconf(_SC_NPROCESSORS_ONLN);
     rm_host_parse(host, read_text("/proc/stat", text, sizeof text), (double)sysconf(_SC_CLK_TCK));
-    host->cores = cores();
+    host->cores = cores(all);
+    if (host->cores < all) /* who took the time of these cores is not known */
+        host->cpu_s = NAN;
     host->daemon_s = used_s(RUSAGE_SELF);
 }
 

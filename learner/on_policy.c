@@ -88,7 +88,8 @@ void rm_on_policy_publish(struct rm_on_policy *p, uint64_t round)
     rm_actor_critic_end(p->learner, p->clock);
     const struct rm_actor_critic_figures f = rm_actor_critic_figures(p->learner);
     rm_count_rollout(p->counters, &f);
-    p->method.flops = rm_actor_critic_update_flops(p->learner);
+    if (f.passes)
+        p->method.flops = rm_actor_critic_update_flops(p->learner);
     rm_phase_enter(p->clock, RM_PHASE_PUBLISH);
     if (p->late)
         rm_publisher_send(p->publisher, p->method.params, p->method.updates);

@@ -34,9 +34,14 @@ load :-
     ->  forall(kb(Clause), add(Clause)), forall(ask(Query), add_query(Query))
     ;   prolog_load_context(directory, Here),
         absolute_file_name(Data, Folder, [relative_to(Here)]),
-        each(Folder, '/facts.pl', add), each(Folder, '/rules.pl', add),
-        each(Folder, '/train.txt', add_query),
-        each(Folder, '/valid.txt', add_known), each(Folder, '/test.txt', add_known)
+        clauses(Folder, '/facts.pl'), clauses(Folder, '/rules.pl'),
+        lines(Folder, '/train.txt', add_query),
+        forall(( member(Split, ['/valid.txt', '/test.txt']), there(Folder, Split) ),
+               lines(Folder, Split, add_known)),
+        (   there(Folder, '/domains.txt')
+        ->  throw(error(domain_error(folder_without_domains, Folder), _))
+        ;   true
+        )
     ),
     nb_getval(queries, Queries), assertz(queries(Queries)),
     setof(C, constant_name(C), Constants),
@@ -46,15 +51,23 @@ load :-
     append(Predicates, [true, false, endf], Names),
     forall(nth1(I, Names, P), assertz(predicate(P, I))).
 
-each(Folder, File, Do) :-
+there(Folder, File) :- atom_concat(Folder, File, Path), exists_file(Path).
+
+opened(Folder, File, S, Do) :-
     atom_concat(Folder, File, Path),
-    (   exists_file(Path)
-    ->  setup_call_cleanup(
-            open(Path, read, S, [encoding(utf8)]),
-            ( repeat, read(S, Term), ( Term == end_of_file -> ! ; call(Do, Term), fail ) ),
-            close(S))
-    ;   true
-    ).
+    setup_call_cleanup(open(Path, read, S, [encoding(utf8)]), Do, close(S)).
+
+clauses(Folder, File) :-
+    opened(Folder, File, S,
+           ( repeat, read(S, Term), ( Term == end_of_file -> ! ; add(Term), fail ) )).
+
+/* A query is a line, with or without a dot; what follows the dot counts for nothing. */
+lines(Folder, File, Do) :-
+    opened(Folder, File, S,
+           ( repeat, read_string(S, "\n", "\r", End, Line),
+             term_string(Query, Line),
+             ( Query == end_of_file -> true ; call(Do, Query) ),
+             End == -1, ! )).
 
 add((:- _)) :- !.
 add((Head :- Body)) :-
@@ -215,11 +228,11 @@ choose(Found, Goals, Successors) :-
     append(Few, [endf], Successors).
 
 shortest(All, Few) :-
-    length(Few, 19), append(Few, [_|_], All), !,
+    length(First, 19), append(First, [_|_], All),
     map_list_to_pairs(length, All, Pairs),
     keysort(Pairs, Sorted),
     pairs_values(Sorted, Values),
-    append(Few0, _, Values), length(Few0, 19), !, Few0 = Few.
+    length(Few, 19), append(Few, _, Values).
 
 unique([], _, []).
 unique([N|Ns], Old, [N|Us]) :- without(Ns, Old, N, Left), unique(Left, Old, Us).

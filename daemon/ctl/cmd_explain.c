@@ -27,12 +27,11 @@ static void print_verdict(const struct rm_explained *x, const struct rm_style *s
     char verdict[RM_VERDICT_MAX];
     rm_explained_verdict(x, verdict, sizeof verdict);
     printf("%s%s: %s%s\n", rm_style_bold(style), x->experiment->name, verdict, rm_style_off(style));
-    printf("speed: %s agent steps/s in %s s of training (%s steps, %s updates)\n",
+    printf("speed: %s steps/s of each agent in %s s of training (%s steps, %s updates)\n",
            rm_format_count(x->steps_per_s).s, rm_format_number(x->window_s).s,
            rm_format_count(x->steps).s, rm_format_count(x->updates).s);
     if (x->alone_steps_per_s > 1.05 * x->steps_per_s)
-        printf("alone on the host: about %s agent steps/s\n",
-               rm_format_count(x->alone_steps_per_s).s);
+        printf("alone on the host: about %s steps/s\n", rm_format_count(x->alone_steps_per_s).s);
     char evidence[RM_EVIDENCE_MAX];
     rm_evidence_text(&x->evidence, x->experiment, evidence, sizeof evidence);
     printf("cores: %s; this run uses %.2f of them, other processes %.2f\n%s\n",
@@ -141,7 +140,7 @@ static void print_changes(const char *title, const struct rm_explained_change *c
     if (count)
         printf("\n%s\n", title);
     for (uint32_t i = 0; i < count; i++)
-        printf("  %s=%s: %s agent steps/s, %+.0f %% (%+.0f to %+.0f)%s\n", changes[i].key,
+        printf("  %s=%s: %s steps/s, %+.0f %% (%+.0f to %+.0f)%s\n", changes[i].key,
                changes[i].value, rm_format_count(changes[i].rate.steps_per_s).s,
                gain(x, changes[i].rate.steps_per_s), gain(x, changes[i].rate.low),
                gain(x, changes[i].rate.high),
@@ -163,6 +162,8 @@ static void print_human(const struct rm_explained *x)
     if (x->elasticity[RM_STATION_UPDATE] >= THREADS_HELP && on_cpu &&
         x->experiment->learner.threads < x->load.cores)
         puts("\nlearner.threads is not predicted; ringctl run FILE --tune tries it");
+    if (!on_cpu && strcmp(x->experiment->learner.device, "cpu") != 0)
+        puts("\nthe model knows no limit of a GPU: it takes what the learner does there as fixed");
     print_changes("settings that would not, although people try them:", x->idle, x->idles, x);
 }
 
@@ -277,10 +278,10 @@ static int measure_live(void *user, bool changed, double *log_rate)
     rm_interrupt_sleep(c->seconds);
     if (rc == 0)
         rc = read_steps(c, &steps_end, &end_s);
-    if (rc == 0 && (rm_interrupted() || steps_end <= steps || end_s <= time_s))
-        rc = rm_ctl_complain(RM_CTL_FAILED, rm_interrupted()
-                                                ? "interrupted; the settings are as before"
-                                                : "no step was made: give more seconds");
+    if (rc == 0 && rm_interrupted() && (rc = set_all(c, c->before)) == 0)
+        rc = rm_ctl_complain(RM_CTL_FAILED, "interrupted; the settings are as before");
+    if (rc == 0 && (steps_end <= steps || end_s <= time_s))
+        rc = rm_ctl_complain(RM_CTL_FAILED, "no step was made: give more seconds");
     if (rc == 0)
         *log_rate += log((steps_end - steps) / (end_s - time_s));
     return rc;

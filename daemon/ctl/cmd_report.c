@@ -241,9 +241,11 @@ static int write_curves(struct report *r, size_t from, size_t to)
     free(plot);
     if (rc == 0 && !several && r->runs[from]->now.agents > 1)
         rc = write_agents(r, r->runs[from]);
-    if (several)
-        fputs("<p>Points are greedy evaluations. The mean is drawn as far as all seeds came.</p>\n",
-              r->out);
+    fprintf(r->out,
+            "<p>Where a plot has more values than columns, it shows the first, the lowest, the "
+            "highest and the last of each column.%s</p>\n",
+            several ? " Points are greedy evaluations. The mean is drawn as far as all seeds came."
+                    : "");
     return rc;
 }
 
@@ -291,13 +293,24 @@ static bool has_figure(const struct rm_snapshot_agent *agent, const char *figure
     return false;
 }
 
+/* The share of a word is the figure "FIGURE: WORD" here, and FIGURE.WORD in metrics.csv. */
+static const char *column_of(const char *figure, char *name, size_t size)
+{
+    const int length = (int)strcspn(figure, ":");
+    snprintf(name, size, "%.*s%s%s", length, figure, figure[length] ? "." : "",
+             figure[length] ? figure + length + 2 : "");
+    return name;
+}
+
 static const struct rm_curve *read_figure(struct figure_plot *p, const struct run *run,
                                           const char *agent, const char *kind, const char *figure,
                                           const char *steps)
 {
-    char column[3 * RM_NAME_MAX];
+    char column[4 * RM_NAME_MAX];
     struct rm_curve *curve = &p->curves[p->curve_count++];
-    snprintf(column, sizeof column, "agent.%s.%s.%s", agent, kind, figure);
+    char name[2 * RM_NAME_MAX + 2];
+    snprintf(column, sizeof column, "agent.%s.%s.%s", agent, kind,
+             column_of(figure, name, sizeof name));
     rm_curve_read(curve, run->directory, column, steps);
     return curve;
 }
@@ -337,7 +350,7 @@ static void add_figure(struct figure_plot *p, const struct report *r, size_t fro
 static int write_figure(struct report *r, const char *figure)
 {
     struct figure_plot *p = calloc(1, sizeof *p);
-    char file[RM_NAME_MAX + 16];
+    char file[2 * RM_NAME_MAX + 16];
     if (!p)
         return rm_ctl_complain(RM_CTL_FAILED, "no memory for a plot");
     p->plot = (struct rm_plot){.title = figure,
@@ -349,7 +362,8 @@ static int write_figure(struct report *r, const char *figure)
             if (has_figure(&r->runs[from]->now.agent[a], figure))
                 add_figure(p, r, from, to, a, figure);
     }
-    snprintf(file, sizeof file, "figure-%s", figure);
+    char name[2 * RM_NAME_MAX + 2];
+    snprintf(file, sizeof file, "figure-%s", column_of(figure, name, sizeof name));
     const int rc = write_plot(r, &p->plot, file);
     while (p->curve_count)
         rm_curve_close(&p->curves[--p->curve_count]);
@@ -360,7 +374,7 @@ static int write_figure(struct report *r, const char *figure)
 /* What the worlds count, each figure once, with all experiments in one plot. */
 static int write_world(struct report *r)
 {
-    const char *written[RM_BOARD_FIGURES];
+    const char *written[RM_SNAPSHOT_FIGURES];
     size_t count = 0;
     int rc = 0;
     r->group = 0;

@@ -73,7 +73,7 @@ static json_t *list_of(json_t *value)
         step <= 0 || to < from || (to - from) / step > RANGE_MOST)
         return NULL;
     json_t *list = json_array();
-    for (uint32_t i = 0; from + i * step <= to * (1 + 1e-12); i++) {
+    for (uint32_t i = 0; i <= (to - from) / step + 1e-9; i++) {
         const double v = from + i * step;
         json_array_append_new(list, v == floor(v) ? json_integer((json_int_t)v) : json_real(v));
     }
@@ -255,6 +255,17 @@ static bool ask(const struct run *run, struct rm_snapshot *now)
 }
 
 /* A line for each run that is going on, as many as the terminal has room for; redrawn in place. */
+/* Bytes of a line that fit without a part of a field. */
+static int whole_fields(const char *line, int width)
+{
+    if ((int)strlen(line) <= width)
+        return width;
+    for (int i = width; i > 1; i--)
+        if (line[i] == ' ' && (line[i - 1] == ' ' || line[i + 1] == ' '))
+            return i;
+    return width;
+}
+
 static void draw_lines(struct sweep *s, const struct rm_style *style)
 {
     static struct rm_snapshot now;
@@ -275,7 +286,7 @@ static void draw_lines(struct sweep *s, const struct rm_style *style)
                      rm_format_duration(now.left_s).s);
         else
             snprintf(line, sizeof line, "%s starting", s->run[i].name);
-        printf("%.*s\n", width, line);
+        printf("%.*s\n", whole_fields(line, width), line);
         s->drawn++;
     }
     fflush(stdout);
@@ -625,6 +636,9 @@ static int finish(const struct sweep *s)
     const char *page = s->experiment->report && !rm_interrupted() ? write_report(s) : NULL;
     if (page)
         printf("report: %s\n", page);
+    else if (s->experiment->report && s->runs > RM_CTL_REST_MAX)
+        printf("no report: a page has at most %d runs; ringctl report RUN... makes one of some\n",
+               RM_CTL_REST_MAX);
     if (failed)
         printf("%zu of %zu %s not finished; the same command continues them\n", failed, s->runs,
                rm_plural(s->runs, "run is", "runs are"));

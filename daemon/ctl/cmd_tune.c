@@ -26,7 +26,7 @@
 
 #define KNOBS_MAX      5
 #define VALUES_MAX     12
-#define CANDIDATES_MAX 1024
+#define CANDIDATES_MAX 4096
 #define SECONDS        120.0
 #define SECONDS_MIN    4.0
 #define SECONDS_MAX    86400.0

@@ -518,9 +518,9 @@ const struct rm_net_workspace *rm_actor_critic_workspace(const struct rm_actor_c
 double rm_actor_critic_update_flops(const struct rm_actor_critic *ac)
 {
     const struct rm_rollout_passes *last = ac->here.passes;
-    const double most = rm_trainer_update_flops(&ac->u.trainer);
-    const double rows = last->entries * (ac->recurrent ? ac->rollout->steps : 1.0);
-    return rows > 0 ? most * rows / last->parts / ac->u.rows : most;
+    const double entries = last->entries ? (double)last->entries / last->parts : ac->whole;
+    return rm_trainer_update_flops(&ac->u.trainer) / ac->u.rows * entries *
+           (ac->recurrent ? ac->rollout->steps : 1);
 }
 
 struct rm_actor_critic *rm_actor_critic_replica(struct rm_actor_critic *ac, uint32_t i)

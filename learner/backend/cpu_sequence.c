@@ -352,7 +352,7 @@ static void list_all(const struct relations_dw *w)
     for (const struct rm_token_part *part = w->parts; part < w->parts + w->count; part++) {
         if (!part->listed)
             rm_cpu_list_touched(NULL, w->e, part, t);
-        for (uint32_t i = 0; i < part->listed_count; i++) {
+        for (uint32_t i = 0; part->listed && i < part->listed_count; i++) {
             t->rows[t->count] = part->listed[i];
             t->count += !t->has[part->listed[i]];
             t->has[part->listed[i]] = true;

@@ -102,8 +102,8 @@ INLINE void add_some(const struct rm_relations *e, const int32_t *codes, uint32_
         }
 }
 
-/* Half of the gradients are in another core's cache. */
-#define AHEAD 16u /* rows */
+/* Rows ahead of which gradients are prefetched, because many are in another core's cache. */
+#define AHEAD 16u
 
 INLINE void prefetch(const float *dy, const int32_t *codes, uint32_t from, uint32_t to)
 {

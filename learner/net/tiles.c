@@ -263,14 +263,25 @@ static int make_bench(struct bench *bench, const struct rm_net_workspace *parent
     return 0;
 }
 
-/* Memory for the tokens of tiles; false: there is none. */
+static uint32_t slots_of(uint32_t rows, uint32_t tiles)
+{
+    uint32_t slots = 2; /* a power of two, so that few threads get equal shares */
+    while (slots < SLOTS_MAX && slots * SLOT_ROWS < rows)
+        slots *= 2;
+    return slots < tiles ? slots : tiles;
+}
+
+/* Memory for the tokens of tiles, and a list for each slot; false: there is none. */
 static bool make_lists(struct rm_net_tiles *t)
 {
     if (t->table == RM_FROM_NOTHING)
         return true;
     t->tokens = calloc(t->parent->max_batch, sizeof *t->tokens);
+    const uint32_t states = t->parent->max_batch;
+    const uint32_t slots =
+        slots_of(states * SLOT_ROWS, rm_pieces(states, states_of_tile(t->parent->net)));
     bool made = t->tokens;
-    for (uint32_t i = 0; made && i < SLOTS_MAX; i++)
+    for (uint32_t i = 0; made && i < slots; i++)
         made = rm_touched_make(&t->slots[i].touched, &t->parent->net->steps[t->table]);
     return made;
 }
@@ -535,14 +546,6 @@ static void learn_slot(void *user, uint32_t slot)
 }
 
 /* --- all tiles ------------------------------------------------------------------------------- */
-
-static uint32_t slots_of(uint32_t rows, uint32_t tiles)
-{
-    uint32_t slots = 2; /* a power of two, so that few threads get equal shares */
-    while (slots < SLOTS_MAX && slots * SLOT_ROWS < rows)
-        slots *= 2;
-    return slots < tiles ? slots : tiles;
-}
 
 static void cut(struct work *work)
 {

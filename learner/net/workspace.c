@@ -335,7 +335,6 @@ size_t rm_net_workspace_bytes(const struct rm_net_workspace *w)
     return w->floats * sizeof(float);
 }
 
-/* For one embedding of groups whose tables are side by side. */
 bool rm_touched_make(struct rm_touched *t, const struct rm_step *s)
 {
     t->units = s->out.features;
@@ -361,6 +360,7 @@ void rm_touched_forget(struct rm_touched *t)
     t->count = 0;
 }
 
+/* For one embedding of groups whose tables are side by side. */
 int rm_net_track_touched(struct rm_net_workspace *w, struct rm_error *error)
 {
     const struct rm_step *found = NULL;

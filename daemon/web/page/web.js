@@ -268,12 +268,19 @@ function showPhases(workers) {
   }));
 }
 
+// The relative change of the rate, with its interval: "+90 % (+79 to +102)".
+function gain({ ratio, low, high, steps_per_s: rate }) {
+  const signed = (r) => `${r < 1 ? "" : "+"}${(100 * (r - 1)).toFixed(0)}`;
+  return `${signed(ratio)} % (${signed((ratio * low) / rate)} to ${signed((ratio * high) / rate)})`;
+}
+
 function showVerdict(explained) {
   const parts = [];
   if (explained?.verdict) parts.push(`By its counters: ${explained.verdict}.`);
   else if (explained?.error) parts.push(`No verdict yet: ${explained.error}.`);
   for (const move of explained?.moves ?? [])
-    parts.push(`${move.key}=${move.value}: ${number(move.steps_per_s)} steps/s, by the model.`);
+    parts.push(`${move.key}=${move.value}: ${gain(move)}, by the model${
+      move.changes_learning ? "; it changes what is learned" : ""}.`);
   byId("verdict").textContent = parts.join(" ");
 }
 

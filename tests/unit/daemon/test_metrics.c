@@ -6,6 +6,8 @@
 
 #include "shm/atomic.h"
 
+#include "shm/base/file.h"
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -271,6 +273,37 @@ static void the_host_is_in_every_row(void **state)
     assert_string_equal(cell("setting.publish.interval"), "7");
 }
 
+static void write_quota(const char *root, const char *group, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s%s", root, group);
+    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s%s/cpu.max", root, group);
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A service's quota is that of its own group or of one around it, whichever is less. */
+static void quotas_of_all_groups_count(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/rm-quota-XXXXXX";
+    assert_non_null(mkdtemp(root));
+    write_quota(root, "/a.slice", "150000 100000\n");
+    write_quota(root, "/a.slice/b.service", "max 100000\n");
+    assert_true(rm_host_quota(root, "0::/a.slice/b.service\n") == 1.5);
+    write_quota(root, "/a.slice/b.service", "50000 100000\n");
+    assert_true(rm_host_quota(root, "0::/a.slice/b.service\n") == 0.5);
+    assert_true(rm_host_quota(root, "0::/a.slice\n") == 1.5);
+    assert_true(isinf(rm_host_quota(root, "0::/\n")));
+    assert_true(isinf(rm_host_quota(root, "")));
+    write_quota(root, "", "25000 100000\n"); /* as in a container */
+    assert_true(rm_host_quota(root, "0::/\n") == 0.25);
+    rm_file_remove_all(root);
+}
+
 /* Its numbers are not repeated in rows that have nothing to do with it. */
 static void an_evaluation_is_in_its_own_row(void **state)
 {
@@ -396,6 +429,7 @@ int main(void)
         T(a_row_is_written_whole_or_not_at_all),
         T(time_goes_on_where_a_predecessor_left_it),
         T(both_off_writes_nothing),
+        T(quotas_of_all_groups_count),
         T(the_host_is_in_every_row),
         T(an_evaluation_is_in_its_own_row),
         T(a_short_run_has_a_curve),

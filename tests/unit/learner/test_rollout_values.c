@@ -1,5 +1,5 @@
 /* A rollout whose values actors kept is learned from as if the learner had made them itself: the
- * same parameters to the bit. */
+ * same parameters to the bit. Operations are counted for the rows that there are. */
 #include "actor/actor.h"
 #include "actor/worlds/worlds.h"
 #include "learner/algo/actor_critic.h"
@@ -9,6 +9,7 @@
 #include "tests/support/session.h"
 #include "tests/support/unit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +74,12 @@ static float *learned(struct rm_backend *backend, bool kept,
         .experiment = e, .backend = backend, .rollout = &rows, .shape = plan->shape, .name = "a"};
     assert_int_equal(rm_actor_critic_create(&ac, &spec, &error), 0);
     rm_actor_critic_load(ac, params);
+    const double most = rm_actor_critic_update_flops(ac);
+    const bool lanes = plan->state_floats > 0;
+    const double entries = lanes ? rows.lanes : rows.samples,
+                 largest = ceil((lanes ? rows.lanes : rows.lanes * rows.steps) / 2.0);
     rm_actor_critic_begin(ac, 0, NULL);
+    assert_true(fabs(rm_actor_critic_update_flops(ac) / most - entries / 2 / largest) < 1e-9);
     for (uint64_t update = 1; rm_actor_critic_due(ac); update++)
         rm_actor_critic_step(ac, update, 0, NULL);
     *figures = rm_actor_critic_figures(ac);

@@ -1,6 +1,6 @@
 /* The world "prover" in Prolog (config/prolog/prover.pl) beside the built-in one: a thousand
- * queries of the synthetic family, by random actions. The same successors in the same order, up to
- * the names of variables, the same rewards and ends. */
+ * queries of the synthetic family, and of a knowledge base with many rules, by random actions. The
+ * same successors in the same order, up to the names of variables, the same rewards and ends. */
 #include "actor/worlds/builtin/prover_family.h"
 #include "shm/base/draw.h"
 #include "tests/support/batch.h"
@@ -104,22 +104,21 @@ static rm_prover_atom query_of(uint64_t episode)
     return kb->split[RM_PROVER_TRAIN].query[(rand >> 1) % kb->split[RM_PROVER_TRAIN].count];
 }
 
-static void test_agrees(void **unused)
+/* Random actions in both; counts the steps, and returns the number of proofs. */
+static uint32_t play_both(const char *data, uint32_t episodes, uint32_t *steps)
 {
-    (void)unused;
     struct rm_world_config config = {.name = "prover"};
     struct rm_test_batch batch;
     struct rm_prover_episode native;
     struct rm_prover_engine *engine = rm_prover_engine_create(kb, false);
     struct rm_rng rng = rm_rng_at(1, RM_STREAM_TEST, 0, 0);
-    const uint32_t episodes = rm_test_effort(EPISODES, 40);
-    uint32_t steps = 0, proved = 0;
+    uint32_t proved = 0;
     float reward;
     assert_non_null(engine);
     assert_non_null(getcwd(config.directory, sizeof config.directory));
     snprintf(config.prolog, sizeof config.prolog, "config/prolog/prover.pl");
     snprintf(config.options, sizeof config.options,
-             "{\"data\": \"%s\", \"labels\": \"positive\", \"max_errors\": 0}", folder.path);
+             "{\"data\": \"%s\", \"labels\": \"positive\", \"max_errors\": 0}", data);
     rm_test_batch_open_configured(&batch, &config, SEED, 0, 1);
     rm_test_batch_reset(&batch);
     for (uint64_t episode = 0; episode < episodes; episode++) {
@@ -136,15 +135,50 @@ static void test_agrees(void **unused)
             assert_int_equal(batch.out[0].flags[0], end & RM_PROVER_TERMINATED ? RM_ENV_TERMINATED
                                                     : end                      ? RM_ENV_TRUNCATED
                                                                                : 0);
-            steps++;
+            ++*steps;
         }
         proved += native.proved;
         rm_test_batch_step(&batch, 0);
     }
-    assert_in_range(proved, episodes / 5, episodes * 3 / 5);
-    assert_true(steps > episodes);
     rm_test_batch_close(&batch);
     rm_prover_engine_destroy(engine);
+    return proved;
+}
+
+static void test_agrees(void **unused)
+{
+    (void)unused;
+    const uint32_t episodes = rm_test_effort(EPISODES, 40);
+    uint32_t steps = 0;
+    assert_in_range(play_both(folder.path, episodes, &steps), episodes / 5, episodes * 3 / 5);
+    assert_true(steps > episodes);
+}
+
+/* More states than actions: the shortest are offered. Queries need no dot, and may have a depth. */
+static void test_many_states(void **unused)
+{
+    (void)unused;
+    static const char facts[] = "p(a,b).\n", train[] = "r(a,b)\n\nr(b,a). 2\n% the end";
+    struct rm_prover_kb *family = kb;
+    struct rm_test_prover_folder own;
+    char rules[2048] = "", error[512];
+    uint32_t steps = 0;
+    for (int i = 1; i <= 12; i++)
+        sprintf(rules + strlen(rules), "r(A,B) :- q(A,c%d), q(B,c%d).\n", i, i);
+    for (int i = 1; i <= 11; i++)
+        sprintf(rules + strlen(rules), "r(A,B) :- q(A,c%d).\n", i);
+    rm_test_prover_folder_make(&own);
+    rm_test_prover_folder_write(&own, "facts.pl", facts, strlen(facts));
+    rm_test_prover_folder_write(&own, "rules.pl", rules, strlen(rules));
+    rm_test_prover_folder_write(&own, "train.txt", train, strlen(train));
+    kb = rm_prover_kb_open(own.path, 512, error, sizeof error);
+    assert_non_null(kb);
+    assert_int_equal(kb->split[RM_PROVER_TRAIN].count, 2);
+    assert_int_equal(play_both(own.path, 20, &steps), 0);
+    assert_true(steps > 20);
+    rm_prover_kb_close(kb);
+    rm_test_prover_folder_remove(&own);
+    kb = family;
 }
 
 /* A query that is corrupted is known nowhere, and has one constant for another. */
@@ -183,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees),
+        cmocka_unit_test(test_many_states),
         cmocka_unit_test(test_corrupted),
     };
     const char *plugin = rm_test_build_path("lib/ringmaster-prolog.so");

@@ -185,6 +185,16 @@ struct tables {
     struct rm_touched touched;
 };
 
+static struct rm_touched empty_list(const struct tables *t)
+{
+    const struct rm_touched list = {.units = t->e.units,
+                                    .total = (uint32_t)t->total,
+                                    .rows = calloc(t->total + 1, sizeof(uint32_t)),
+                                    .has = calloc(t->total + 1, sizeof(bool))};
+    list.has[t->total] = true;
+    return list;
+}
+
 /* Numbers below the tables and beyond them, too. */
 static void draw(struct tables *t, uint32_t turn)
 {
@@ -197,6 +207,30 @@ static void draw(struct tables *t, uint32_t turn)
     t->b->ops->normals(t->b, 3, RM_STREAM_TEST, 1, turn, (size_t)t->rows * t->e.units, t->dy);
 }
 
+/* The same if two lists come with the parts, as of two slots. */
+static void expect_listed_before(struct tables *t, struct rm_token_part *parts)
+{
+    const uint32_t count = t->touched.count;
+    uint32_t *rows = calloc(count, sizeof *rows);
+    struct rm_touched list[2];
+    memcpy(rows, t->touched.rows, count * sizeof *rows);
+    for (int i = 0; i < 2; i++) {
+        list[i] = empty_list(t);
+        t->b->ops->list_touched(t->b, &t->e, &parts[i], &list[i]);
+        parts[i].listed = list[i].rows;
+        parts[i].listed_count = list[i].count;
+    }
+    t->b->ops->relate_touched(t->b, &t->e, parts, 2, &t->touched, t->found);
+    assert_memory_equal(t->whole, t->found, t->floats * sizeof *t->found);
+    assert_int_equal(t->touched.count, count);
+    assert_memory_equal(t->touched.rows, rows, count * sizeof *rows);
+    for (int i = 0; i < 2; i++) {
+        free(list[i].rows);
+        free(list[i].has);
+    }
+    free(rows);
+}
+
 /* All rows against the listed ones: gradients, their squares, and a step of each. */
 static void expect_same(struct tables *t)
 {
@@ -206,12 +240,13 @@ static void expect_same(struct tables *t)
     t->b->ops->relate_dw(t->b, &t->e, t->codes, t->dy, t->rows, t->whole,
                          t->whole + (size_t)t->e.first_codes * t->e.units);
     const uint32_t half = t->rows / 2;
-    const struct rm_token_part parts[] = {{.codes = t->codes, .dy = t->dy, .rows = half},
-                                          {.codes = t->codes + (size_t)half * t->e.numbers,
-                                           .dy = t->dy + (size_t)half * t->e.units,
-                                           .rows = t->rows - half}};
+    struct rm_token_part parts[] = {{.codes = t->codes, .dy = t->dy, .rows = half},
+                                    {.codes = t->codes + (size_t)half * t->e.numbers,
+                                     .dy = t->dy + (size_t)half * t->e.units,
+                                     .rows = t->rows - half}};
     ops->relate_touched(t->b, &t->e, parts, 2, &t->touched, t->found);
     assert_memory_equal(t->whole, t->found, t->floats * sizeof *t->found);
+    expect_listed_before(t, parts);
     assert_true(t->touched.count > 0 && t->touched.count < t->total);
     const double squares = ops->sum_squares(t->b, t->whole, t->floats);
     assert_true(fabs(ops->touched_squares(t->b, &t->touched, t->found) / squares - 1) < 1e-12);
@@ -264,11 +299,7 @@ static void touched_rows_are_all_that_count(void **state)
         t.dy = t.b->ops->alloc(t.b, (size_t)t.rows * t.e.units);
         t.whole = t.b->ops->alloc(t.b, t.floats);
         t.found = t.b->ops->alloc(t.b, t.floats);
-        t.touched = (struct rm_touched){.units = t.e.units,
-                                        .total = (uint32_t)t.total,
-                                        .rows = calloc(t.total + 1, sizeof(uint32_t)),
-                                        .has = calloc(t.total + 1, sizeof(bool))};
-        t.touched.has[t.total] = true;
+        t.touched = empty_list(&t);
         for (uint32_t turn = 0; turn < 3; turn++) {
             draw(&t, turn);
             expect_same(&t);

@@ -1,6 +1,7 @@
 """Short runs of an experiment that show how fast it trains, for explain-check and tune-check."""
 import csv
 import glob
+import json
 import os
 import signal
 import subprocess
@@ -38,6 +39,16 @@ def run_once(file, settings, folder, seconds):
     return found[0]
 
 
+def python_s(run, columns, grown):
+    """At most so many seconds of processor time did the processes of worlds in Python take, which are no workers."""
+    with open(run + "/config.json", encoding="utf-8") as file:
+        experiment = json.load(file)
+    if not experiment["world"].get("python"):
+        return 0
+    waited = sum(grown(k) for k in columns if k.endswith(".phase_environment_ns")) / 1e9
+    return waited * max(1, experiment["actor"]["python_workers"])
+
+
 def rate(run):
     """Agent steps a second in the rows of metrics, after the first updates and the first two fifths of the time; and
     how many cores other processes took from it meanwhile: no more than its processes waited for. None: too short."""
@@ -55,7 +66,7 @@ def rate(run):
     if seconds < 0.3:
         return None
     other = (grown("host_cpu_s") - sum(grown(k) for k in used) / 1e9 - grown("daemon_cpu_s") +
-             grown("host_steal_s")) / seconds
+             grown("host_steal_s") - python_s(run, rows[0], grown)) / seconds
     # Who sleeps most of the time loses little by a delay.
     workers = [k.removesuffix(".run_delay_ns") for k in rows[0] if k.endswith(".run_delay_ns")]
     waited = sum(grown(f"{w}.run_delay_ns") * max(0, 1 - grown(f"{w}.phase_waiting_ns") / 1e9 / seconds)

@@ -34,7 +34,10 @@ double rm_host_quota(const char *root, const char *membership)
 {
     char group[4096] = "", path[8192], text[64];
     double least = INFINITY, quota, period;
-    (void)sscanf(membership, "0::%4095[^\n]", group);
+    const char *line =
+        strncmp(membership, "0::", 3) == 0 ? membership : strstr(membership, "\n0::");
+    if (line)
+        (void)sscanf(line + strspn(line, "\n"), "0::%4095[^\n]", group);
     for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
         *end = '\0';
         snprintf(path, sizeof path, "%s%s/cpu.max", root, group);
@@ -70,7 +73,7 @@ void rm_host_read(struct rm_host *host)
     rm_host_parse(host, read_text("/proc/stat", text, sizeof text), (double)sysconf(_SC_CLK_TCK));
     host->cores = cores(all);
     if (host->cores < all) /* who took the time of these cores is not known */
-        host->cpu_s = NAN;
+        host->cpu_s = host->steal_s = NAN;
     host->daemon_s = used_s(RUSAGE_SELF);
 }
 

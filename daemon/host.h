@@ -5,9 +5,9 @@
 
 struct rm_host {
     double cores;    /* that this process may use, by its affinity and its control group */
-    double cpu_s;    /* busy time of all processors since boot; NAN: unknown, or not all are for
-                      * this process */
-    double steal_s;  /* taken by other guests of the machine; NAN: unknown */
+    double cpu_s;    /* busy time of all processors since boot */
+    double steal_s;  /* taken by other guests of the machine; both NAN: unknown, or not all
+                      * processors are for this process */
     double daemon_s; /* processor time of this process */
 };
 

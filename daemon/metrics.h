@@ -7,9 +7,9 @@
  *   steps                          per agent, over all worlds
  *   steps_per_s, updates_per_s     of all agents and policies, over the last seconds
  *   host_cores                     that the run may use
- *   host_cpu_s, host_steal_s       busy time of all processors since boot, for any process, unless
- *                                  the run may use only some; time that other guests of the
- *                                  machine took
+ *   host_cpu_s, host_steal_s       busy time of all processors since boot, for any process;
+ *                                  time that other guests of the machine took; neither if the
+ *                                  run may use only some of the processors
  *   daemon_cpu_s                   processor time of the daemon
  *   reader_lost                    rows that metrics.exec did not take, of this daemon
  *   setting.KEY                    hot keys as the run has them then, by `ringctl set` or a reload

@@ -64,10 +64,17 @@ clauses(Folder, File) :-
 /* A query is a line, with or without a dot; what follows the dot counts for nothing. */
 lines(Folder, File, Do) :-
     opened(Folder, File, S,
-           ( repeat, read_string(S, "\n", "\r", End, Line),
-             term_string(Query, Line),
-             ( Query == end_of_file -> true ; call(Do, Query) ),
+           ( repeat, line_count(S, N), read_string(S, "\n", "\r", End, Line),
+             (   catch(query(Line, Do), _, fail)
+             ->  true
+             ;   format(atom(Text), '~w~w:~d: no query: ~s', [Folder, File, N, Line]),
+                 throw(error(syntax_error(Text), _))
+             ),
              End == -1, ! )).
+
+query(Line, Do) :-
+    term_string(Query, Line),
+    ( Query == end_of_file -> true ; compound(Query), call(Do, Query) ).
 
 add((:- _)) :- !.
 add((Head :- Body)) :-

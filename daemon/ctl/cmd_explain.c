@@ -278,8 +278,8 @@ static int measure_live(void *user, bool changed, double *log_rate)
     rm_interrupt_sleep(c->seconds);
     if (rc == 0)
         rc = read_steps(c, &steps_end, &end_s);
-    if (rc == 0 && rm_interrupted() && (rc = set_all(c, c->before)) == 0)
-        rc = rm_ctl_complain(RM_CTL_FAILED, "interrupted; the settings are as before");
+    if (rc == 0 && rm_interrupted())
+        return RM_CTL_FAILED; /* try_live() says why */
     if (rc == 0 && (steps_end <= steps || end_s <= time_s))
         rc = rm_ctl_complain(RM_CTL_FAILED, "no step was made: give more seconds");
     if (rc == 0)
@@ -319,6 +319,8 @@ static int try_live(const struct rm_ctl_arguments *given, const char *const *set
     if (rc == 0) {
         rc = alternate(measure_live, &c, m);
         const int restored = set_all(&c, c.before);
+        if (rm_interrupted() && !restored)
+            rc = rm_ctl_complain(RM_CTL_FAILED, "interrupted; the settings are as before");
         rc = rc ? rc : restored;
     }
     free_change(&c);

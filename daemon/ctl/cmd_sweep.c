@@ -254,7 +254,6 @@ static bool ask(const struct run *run, struct rm_snapshot *now)
     return status != NULL;
 }
 
-/* A line for each run that is going on, as many as the terminal has room for; redrawn in place. */
 /* Bytes of a line that fit without a part of a field. */
 static int whole_fields(const char *line, int width)
 {
@@ -266,6 +265,7 @@ static int whole_fields(const char *line, int width)
     return width;
 }
 
+/* A line for each run that is going on, as many as the terminal has room for; redrawn in place. */
 static void draw_lines(struct sweep *s, const struct rm_style *style)
 {
     static struct rm_snapshot now;

@@ -40,7 +40,7 @@ def run_once(file, settings, folder, seconds):
 
 
 def python_s(run, columns, grown):
-    """At most so many seconds of processor time did the processes of worlds in Python take, which are no workers."""
+    """An upper bound on the processor time of the processes of worlds in Python, which are no workers."""
     with open(run + "/config.json", encoding="utf-8") as file:
         experiment = json.load(file)
     if not experiment["world"].get("python"):
@@ -71,7 +71,8 @@ def rate(run):
     workers = [k.removesuffix(".run_delay_ns") for k in rows[0] if k.endswith(".run_delay_ns")]
     waited = sum(grown(f"{w}.run_delay_ns") * max(0, 1 - grown(f"{w}.phase_waiting_ns") / 1e9 / seconds)
                  for w in workers) / 1e9
-    return grown("steps") / seconds, min(other, waited / seconds)
+    known = last["host_cpu_s"] != ""  # not where the run may use only some of the cores
+    return grown("steps") / seconds, min(other, waited / seconds) if known else waited / seconds
 
 
 def trial(file, settings, given, seconds):

@@ -296,7 +296,7 @@ static void quotas_of_all_groups_count(void **state)
     assert_true(rm_host_quota(root, "0::/a.slice/b.service\n") == 1.5);
     write_quota(root, "/a.slice/b.service", "50000 100000\n");
     assert_true(rm_host_quota(root, "0::/a.slice/b.service\n") == 0.5);
-    assert_true(rm_host_quota(root, "0::/a.slice\n") == 1.5);
+    assert_true(rm_host_quota(root, "1:name=systemd:/x\n0::/a.slice\n") == 1.5);
     assert_true(isinf(rm_host_quota(root, "0::/\n")));
     assert_true(isinf(rm_host_quota(root, "")));
     write_quota(root, "", "25000 100000\n"); /* as in a container */

@@ -52,7 +52,7 @@ static bool has_word(const char *text, const char *word)
 }
 
 /* The path behind "0::", which is that of version 2. */
-static int find_own(const char *membership, const char *root, char *path, struct rm_error *error)
+int rm_cgroup_find(char *path, const char *root, const char *membership, struct rm_error *error)
 {
     const char *line = membership;
     while (line && strncmp(line, "0::/", 4) != 0)
@@ -104,7 +104,7 @@ int rm_cgroup_open(struct rm_cgroup *cgroup, const char *root, const char *membe
 {
     char path[PATH_MAX], below[PATH_MAX];
     cgroup->path[0] = '\0';
-    int rc = find_own(membership, root, path, error);
+    int rc = rm_cgroup_find(path, root, membership, error);
     if (rc == 0)
         rc = check_controllers(path, error);
     if (rc == 0)

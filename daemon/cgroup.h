@@ -18,8 +18,12 @@ struct rm_cgroup {
 
 #define RM_CGROUP_ROOT "/sys/fs/cgroup"
 
-/* `membership`: the text of /proc/self/cgroup. `root`: the folder where version 2 is mounted. After
- * an error no groups can be made; the message says why, and at most one empty group is left. */
+/* The folder of the group that `membership`, the text of /proc/self/cgroup, names, to
+ * path[PATH_MAX]. `root`: the folder where version 2 is mounted. -ENOTSUP: there is none. */
+int rm_cgroup_find(char *path, const char *root, const char *membership, struct rm_error *error);
+
+/* The same arguments. After an error no groups can be made; the message says why, and at most one
+ * empty group is left. */
 int rm_cgroup_open(struct rm_cgroup *cgroup, const char *root, const char *membership,
                    struct rm_error *error);
 

@@ -1,5 +1,7 @@
 #include "daemon/host.h"
 
+#include "daemon/cgroup.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <sched.h>
@@ -32,15 +34,14 @@ void rm_host_parse(struct rm_host *host, const char *text, double ticks)
 
 double rm_host_quota(const char *root, const char *membership)
 {
-    char group[4096] = "", path[8192], text[64];
+    char group[PATH_MAX], path[PATH_MAX + 16], text[64];
     double least = INFINITY, quota, period;
-    const char *line =
-        strncmp(membership, "0::", 3) == 0 ? membership : strstr(membership, "\n0::");
-    if (line)
-        (void)sscanf(line + strspn(line, "\n"), "0::%4095[^\n]", group);
-    for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {
-        *end = '\0';
-        snprintf(path, sizeof path, "%s%s/cpu.max", root, group);
+    struct rm_error none;
+    if (rm_cgroup_find(group, root, membership, &none))
+        snprintf(group, sizeof group, "%s", root);
+    for (size_t n = strlen(group); n >= strlen(root); n = (size_t)(strrchr(group, '/') - group)) {
+        group[n] = '\0';
+        snprintf(path, sizeof path, "%s/cpu.max", group);
         if (sscanf(read_text(path, text, sizeof text), "%lf %lf", &quota, &period) == 2)
             least = fmin(least, quota / period);
     }
@@ -54,7 +55,7 @@ static double cores(double all)
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         all = (double)CPU_COUNT(&set);
     read_text("/proc/self/cgroup", membership, sizeof membership);
-    return fmin(all, rm_host_quota("/sys/fs/cgroup", membership));
+    return fmin(all, rm_host_quota(RM_CGROUP_ROOT, membership));
 }
 
 static double used_s(int whose)

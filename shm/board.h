@@ -223,6 +223,7 @@ struct rm_board_worker {
      * one's slot has these numbers. */
     _Atomic uint64_t cpu_ns;       /* processor time of all its threads */
     _Atomic uint64_t run_delay_ns; /* time that its main thread waited for a core */
+    _Atomic uint64_t world_cpu_ns; /* processor time of other processes, which step its worlds */
     _Atomic uint64_t rss_bytes;
     _Atomic uint64_t steps;       /* of actors, the evaluator, and learners that have the worlds:
                                      steps of agent 0 in all worlds of the process */

@@ -177,6 +177,8 @@ const struct rm_metric rm_worker_metrics[] = {
     WORKER(COUNTER, U64, "run_delay_ns", run_delay_ns, "nanoseconds",
            "time that the main thread could run and had no core, by the kernel's schedstat; in "
            "sequential mode the first duty has it for all"),
+    WORKER(COUNTER, U64, "world_cpu_ns", world_cpu_ns, "nanoseconds",
+           "processor time of the Python processes that step the worker's worlds"),
     WORKER(COUNTER, U64, "recorded_rows", recorded_rows, "rows",
            "recorder: rows of agents in worlds that are on disk"),
     WORKER(COUNTER, U64, "lost_rows", lost_rows, "rows",
@@ -207,7 +209,7 @@ const struct rm_metric rm_worker_metrics[] = {
     WAIT("pause", RM_WAIT_PAUSE, "the run is resumed"),
 };
 const size_t rm_worker_metric_count = COUNT(rm_worker_metrics);
-static_assert(COUNT(rm_worker_metrics) == 12 + RM_PHASE_COUNT + RM_WAIT_COUNT,
+static_assert(COUNT(rm_worker_metrics) == 13 + RM_PHASE_COUNT + RM_WAIT_COUNT,
               "a metric for each phase and each reason to wait");
 
 double rm_metric_value(const struct rm_metric *metric, const void *block)

@@ -252,6 +252,12 @@ void rm_watch_beat(void)
         RM_POKE(&report.slot->heartbeat_ns, rm_now_ns());
 }
 
+void rm_watch_add_world_cpu(uint64_t ns)
+{
+    if (report.slot)
+        RM_ADD_OWN(&report.slot->world_cpu_ns, ns);
+}
+
 void rm_watch_name_calls(const char *(*name)(unsigned architecture, int number))
 {
     report.call_name = name;

@@ -77,6 +77,9 @@ void rm_watch_set_slot(struct rm_board_worker *slot, int bell_fd);
 /* Writes a heartbeat, for calls that wait for another process with a time limit. */
 void rm_watch_beat(void);
 
+/* Adds processor time of other processes, which step the worlds of this one. */
+void rm_watch_add_world_cpu(uint64_t ns);
+
 /* Sets the function that names a SIGSYS's system call; it must be safe in a signal handler. */
 void rm_watch_name_calls(const char *(*name)(unsigned architecture, int number));
 

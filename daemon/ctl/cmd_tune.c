@@ -32,6 +32,7 @@
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
+#define ROLLOUTS_TIMES 5    /* a trial is as long as so many rollouts: it has two whole ones then */
 #define TRIALS         120  /* about the most; with more time trials are longer */
 #define FIRST_TURNS    1
 #define LAST_TURNS     4
@@ -496,6 +497,7 @@ static int race(struct tuning *t)
         rm_trial_said(&t->runs, why, sizeof why);
         return rm_ctl_complain(RM_CTL_FAILED, "%s does not run: %s", t->given->argument[0], why);
     }
+    t->run_s = fmax(t->run_s, ROLLOUTS_TIMES * x.rollout_s);
     predict(t, &x);
     rm_explained_free(&x);
     t->field = 1 + most_in_time(t, t->count - 1);

@@ -47,9 +47,9 @@ static void add_work(struct rm_work *work, const struct rm_run_duty *d, double s
 }
 
 /* A process of one duty. Returns its processor time beside the duty's work: of going to sleep and
- * waking up. `world`: processors that work in its world's processes meanwhile. */
+ * waking up. */
 static double add_process(struct rm_work *work, const struct rm_run_duty *d, double threads,
-                          double steps, double world, uint32_t calling)
+                          double steps, uint32_t calling)
 {
     const double busy = rm_run_duty_busy_s(d), before = rm_work_s(work) * work->cpu * steps;
     const double service = rm_service_s(busy, d->cpu, d->no_core, threads);
@@ -57,8 +57,7 @@ static double add_process(struct rm_work *work, const struct rm_run_duty *d, dou
     if (busy <= 0)
         return d->cpu;
     add_work(work, d, service, calling, steps);
-    const double cpu = working + world * d->phase[RM_PHASE_ENVIRONMENT] * service / busy;
-    work->cpu = (before + cpu) / (rm_work_s(work) * steps);
+    work->cpu = (before + working + d->world_cpu) / (rm_work_s(work) * steps);
     return d->cpu - working;
 }
 
@@ -113,12 +112,10 @@ static void load_of_processes(struct rm_explained *x, double steps)
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_run_duty *d = &x->duty[i];
         struct rm_work *work = work_of(x, d);
-        /* Processes of Python worlds work while the actor waits for them. */
-        const bool python = e->world.python[0] && d->role != RM_ROLE_LEARNER;
         if (work)
             x->load.looks_s +=
                 add_process(work, d, d->role == RM_ROLE_LEARNER ? e->learner.threads : 1, steps,
-                            python ? 1 : 0, calling_phases(e, d->role)) /
+                            calling_phases(e, d->role)) /
                 steps;
         if (d->role == RM_ROLE_ACTOR) {
             turns += d->turns;
@@ -174,7 +171,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
     };
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_run_duty *d = &x->duty[i];
-        cpu += d->cpu;
+        cpu += d->cpu + d->world_cpu;
         paused = fmax(paused, d->wait[RM_WAIT_PAUSE]);
         held = fmax(held, d->wait[RM_WAIT_CHECKPOINT] + d->phase[RM_PHASE_CHECKPOINT]);
     }
@@ -182,6 +179,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
     x->steps = w->steps;
     x->steps_per_s = x->steps / x->window_s;
     x->updates = rm_run_window_updates(w);
+    x->rollout_s = w->rollout_s;
     if (x->experiment->mode == RM_MODE_SEQUENTIAL)
         load_of_one_process(x, x->steps);
     else
@@ -194,8 +192,6 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
     l->cores = isfinite(cores) && cores > 0 ? cores : 1;
     l->daemon_s = isfinite(daemon_s) ? daemon_s / x->steps : 0;
     double other = (isfinite(host_s) ? host_s : 0) - cpu - (isfinite(daemon_s) ? daemon_s : 0);
-    if (x->experiment->world.python[0])
-        other -= l->acting.phase_s[RM_PHASE_ENVIRONMENT] * x->steps;
     other = fmax(0, other) + (isfinite(steal_s) ? steal_s : 0);
     l->around = fmin(other / x->window_s, l->cores * 15 / 16);
     /* What others take does not matter to a run that hardly ever waits for a core: they yield. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define PATIENCE_S 60.0 /* until the rate can be read, beyond a trial's time */
+#define ROLLOUTS   2    /* least number in the window that has the rate */
 #define PLACE_MAX  32   /* longest TMPDIR: paths of runs are short */
 
 /* Without anything but training, and with rows often enough for a rate. One world for evaluations
@@ -117,7 +118,7 @@ static char *start_weights(const struct rm_trials *t)
 
 /* --- one of them ------------------------------------------------------------------------------ */
 
-/* Waits until the trial's rows have its rate, and reads it. */
+/* Waits until the trial's rows have its rate, of enough whole rollouts, and reads it. */
 static bool watch(const char *latest, pid_t *pid, double seconds, struct rm_explained *x)
 {
     const uint64_t began = rm_now_ns();
@@ -125,14 +126,18 @@ static bool watch(const char *latest, pid_t *pid, double seconds, struct rm_expl
     rm_interrupt_sleep(seconds);
     while (!rm_interrupted()) {
         struct rm_error error = {""};
+        const bool late =
+            (double)(rm_now_ns() - began) / (double)RM_NS_PER_S > seconds + PATIENCE_S;
         if (waitpid(*pid, &status, WNOHANG) == *pid) {
             *pid = 0;
             return false;
         }
-        if (rm_explain_run(x, latest, NULL, &error) == 0 && x->window_s >= seconds / 4)
+        if (rm_explain_run(x, latest, NULL, &error) == 0 &&
+            (late || (x->window_s >= seconds / 4 && x->rollout_s > 0 &&
+                      x->window_s >= ROLLOUTS * x->rollout_s)))
             return true;
         rm_explained_free(x);
-        if ((double)(rm_now_ns() - began) / (double)RM_NS_PER_S > seconds + PATIENCE_S)
+        if (late)
             return false;
         rm_interrupt_sleep(0.2);
     }

@@ -256,6 +256,54 @@ void rm_run_window_apply_settings(const struct rm_run_window *w, struct rm_exper
     rm_config_apply_hot(e, values);
 }
 
+/* Of the policy that publishes weights most seldom, but does: its column, or w->columns. */
+static size_t slowest_publisher(const struct rm_run_window *w)
+{
+    char name[RM_NAME_MAX];
+    size_t slowest = w->columns;
+    double least = INFINITY;
+    for (size_t i = 0; i < w->columns; i++) {
+        const double grown = row_of(w, w->last)[i] - row_of(w, w->first)[i];
+        if (grown > 0 && grown < least && rm_run_window_name(w, i, "policy", "published", name)) {
+            slowest = i;
+            least = grown;
+        }
+    }
+    return slowest;
+}
+
+static void set_window(struct rm_run_window *w, size_t first, size_t last)
+{
+    w->first = first;
+    w->last = last;
+    w->seconds = rm_run_window_value(w, last, "time_s") - rm_run_window_value(w, first, "time_s");
+    w->steps = rm_run_window_value(w, last, "steps") - rm_run_window_value(w, first, "steps");
+}
+
+/* Shortens the window to whole rollouts, because a part of one has more acting or more updates than
+ * its share. The window then begins and ends at a last row before weights are published: there all
+ * steps of a rollout are counted, and none of the next one's. It stays as it is if such rows are
+ * less than half of its time apart. */
+static void keep_whole_rollouts(struct rm_run_window *w)
+{
+    const size_t column = slowest_publisher(w), first = w->first, last = w->last;
+    const double seconds = w->seconds;
+    size_t from = last, to = first;
+    w->rollout_s = 0;
+    for (size_t row = first; column < w->columns && row < last; row++) {
+        if (!(row_of(w, row + 1)[column] > row_of(w, row)[column]))
+            continue;
+        from = row < from ? row : from;
+        to = row;
+    }
+    if (from >= to)
+        return;
+    set_window(w, from, to);
+    w->rollout_s = w->seconds / (row_of(w, to)[column] - row_of(w, from)[column]);
+    if (w->seconds < fmax(seconds / 2, WINDOW_MIN_S) || !(w->steps > 0))
+        set_window(w, first, last);
+}
+
 /* The window that ends at row `last`. Returns whether it is long enough. */
 static bool window_to(struct rm_run_window *w, size_t last)
 {
@@ -267,11 +315,9 @@ static bool window_to(struct rm_run_window *w, size_t last)
             updates_at(w, first - 1) <= 0)
             break;
     }
-    w->first = first;
-    w->last = last;
-    w->seconds = end_s - rm_run_window_value(w, first, "time_s");
-    w->steps = rm_run_window_value(w, last, "steps") - rm_run_window_value(w, first, "steps");
-    return first < last && w->seconds >= WINDOW_MIN_S && w->steps > 0;
+    set_window(w, first, last);
+    keep_whole_rollouts(w);
+    return w->first < w->last && w->seconds >= WINDOW_MIN_S && w->steps > 0;
 }
 
 /* A run ends before its last row is written, so that this row's time is not all training. */
@@ -337,6 +383,7 @@ static void read_duty(struct rm_run_duty *d, const struct rm_run_window *w, cons
     for (int i = 0; i < RM_WAIT_COUNT; i++)
         d->wait[i] = seconds_of(w, name, "wait", rm_wait_name((enum rm_wait)i));
     d->cpu = rm_run_window_grown_of(w, "worker", name, "cpu_ns") / 1e9;
+    d->world_cpu = rm_run_window_grown_of(w, "worker", name, "world_cpu_ns") / 1e9;
     d->no_core = rm_run_window_grown_of(w, "worker", name, "run_delay_ns") / 1e9;
     d->turns = rm_run_window_grown_of(w, "worker", name, "turns");
     d->sleeps = rm_run_window_grown_of(w, "worker", name, "sleeps");

@@ -18,6 +18,9 @@ struct rm_run_window {
     double *values;        /* (count, columns) */
     size_t first, last;    /* rows of the window */
     double seconds, steps; /* of the window */
+    double rollout_s;      /* between two publications of weights, of the policy that publishes
+                              most seldom but does; of which the window has whole ones, if it is
+                              long enough; 0: unknown */
 };
 
 /* Finds the window in the text of metrics.csv: the latest training, at most a minute, after the
@@ -57,6 +60,7 @@ struct rm_run_duty {
     double wall_s; /* booked */
     double turns, sleeps;
     double cpu;                   /* of all its cores; 0: counted for another duty of the process */
+    double world_cpu;             /* of the processes that step its worlds */
     double no_core;               /* in which it could run, but had no core */
     double phase[RM_PHASE_COUNT]; /* includes waiting */
     double wait[RM_WAIT_COUNT];

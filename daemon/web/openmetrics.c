@@ -143,6 +143,8 @@ static const struct family families[] = {
      "time of all workers of a role in phase waiting, by the reason", NULL},
     {"worker_cpu_seconds", COUNTER, WORKER, "cpu_ns", NS,
      "processor time of all threads of the worker's process", NULL},
+    {"worker_world_cpu_seconds", COUNTER, WORKER, "world_cpu_ns", NS,
+     "processor time of the Python processes that step the worker's worlds", NULL},
     {"worker_run_delay_seconds", COUNTER, WORKER, "run_delay_ns", NS,
      "time that the worker's main thread could run and had no core", NULL},
     {"worker_steps", COUNTER, WORKER, "steps", 1, "steps of agent 0 in all worlds of the process",

@@ -1,5 +1,4 @@
 """Short runs of an experiment that show how fast it trains, for explain-check and tune-check."""
-import csv
 import glob
 import json
 import os
@@ -39,40 +38,12 @@ def run_once(file, settings, folder, seconds):
     return found[0]
 
 
-def python_s(run, columns, grown):
-    """An upper bound on the processor time of the processes of worlds in Python, which are no workers."""
-    with open(run + "/config.json", encoding="utf-8") as file:
-        experiment = json.load(file)
-    if not experiment["world"].get("python"):
-        return 0
-    waited = sum(grown(k) for k in columns if k.endswith(".phase_environment_ns")) / 1e9
-    return waited * max(1, experiment["actor"]["python_workers"])
-
-
 def rate(run):
-    """Agent steps a second in the rows of metrics, after the first updates and the first two fifths of the time; and
-    how many cores other processes took from it meanwhile: no more than its processes waited for. None: too short."""
-    with open(run + "/metrics.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    updates = [k for k in rows[0] if k.startswith("policy.") and k.endswith(".updates")]
-    used = [k for k in rows[0] if k.startswith("worker.") and k.endswith(".cpu_ns")]
-    last = rows[max(range(len(rows)), key=lambda i: float(rows[i]["steps"])) - 1]  # the run ends before its last row
-    first = next((r for r in rows if sum(float(r[k]) for k in updates) > 0 and
-                  float(r["time_s"]) >= 0.4 * float(last["time_s"])), last)
-
-    def grown(key):
-        return float(last[key] or 0) - float(first[key] or 0)
-    seconds = grown("time_s")
-    if seconds < 0.3:
-        return None
-    other = (grown("host_cpu_s") - sum(grown(k) for k in used) / 1e9 - grown("daemon_cpu_s") +
-             grown("host_steal_s") - python_s(run, rows[0], grown)) / seconds
-    # Who sleeps most of the time loses little by a delay.
-    workers = [k.removesuffix(".run_delay_ns") for k in rows[0] if k.endswith(".run_delay_ns")]
-    waited = sum(grown(f"{w}.run_delay_ns") * max(0, 1 - grown(f"{w}.phase_waiting_ns") / 1e9 / seconds)
-                 for w in workers) / 1e9
-    known = last["host_cpu_s"] != ""  # not where the run may use only some of the cores
-    return grown("steps") / seconds, min(other, waited / seconds) if known else waited / seconds
+    """Agent steps a second in explain's window, and how many cores other processes took from it meanwhile. None: the
+    window is too short."""
+    done = subprocess.run([RINGCTL, "explain", run, "--json"], capture_output=True, text=True, check=False)
+    explained = json.loads(done.stdout) if done.returncode == 0 else {"window_s": 0}
+    return (explained["steps_per_s"], explained["cores_lost"]) if explained["window_s"] >= 0.3 else None
 
 
 def trial(file, settings, given, seconds):

@@ -27,7 +27,8 @@
 #define MAKING_TIMES   10 /* as long as a step may take, worlds may take to be made */
 #define DEATHS_MAX     64 /* of which times are kept */
 #define TRACEBACK_MAX  16384
-#define WEIGH_NS       RM_NS_PER_S /* between looks at a worker's memory */
+#define WEIGH_NS       RM_NS_PER_S        /* between looks at a worker's memory */
+#define COUNT_NS       (RM_NS_PER_S / 50) /* between looks at its processor time */
 #define GROUPS_MOST    RM_WORLD_GROUPS_MAX
 #define TIMER_SLACK_NS 1000 /* a step of some worlds takes less than the usual 50 us */
 #define ALIGNED(n)     (((n) + 63) & ~(size_t)63)
@@ -46,6 +47,7 @@ struct share {
     struct columns *columns;           /* (agents) */
     size_t seeds, picture, bytes;      /* of the columns, as above; picture: of one world */
     uint64_t weighed_ns;               /* when its worker's memory was looked at last */
+    uint64_t counted_ns, cpu_ns;       /* when its processor time was, and what it was */
     bool lost; /* its worker is no more; once no episode is open it is replaced */
 };
 
@@ -712,6 +714,18 @@ static void recycle(struct rm_env *env, struct share *share, struct rm_world_gro
     share->lost = true;
 }
 
+/* Adds what the worker has used since the last look. A new worker's time begins at 0. */
+static void count_cpu(struct share *share)
+{
+    const uint64_t now = rm_now_ns();
+    if (now - share->counted_ns < COUNT_NS)
+        return;
+    const uint64_t cpu = rm_python_worker_cpu_ns(&share->worker);
+    rm_watch_add_world_cpu(cpu - (cpu >= share->cpu_ns ? share->cpu_ns : 0));
+    share->cpu_ns = cpu;
+    share->counted_ns = now;
+}
+
 /* Every share of a group whose worker is asked answers, or is lost; rows for the agents of phase
  * `next`. */
 static int gather(struct rm_env *env, uint32_t g, uint32_t next, const struct rm_env_buffers *out)
@@ -727,6 +741,8 @@ static int gather(struct rm_env *env, uint32_t g, uint32_t next, const struct rm
             if (rc < 0) {
                 lose(env, share, rc);
                 failed |= too_often(env);
+            } else {
+                count_cpu(share);
             }
         }
         for (uint32_t a = 0; a < env->spec->agents; a++) {

@@ -513,6 +513,15 @@ uint64_t rm_python_worker_resident(const struct rm_python_worker *w)
     return resident * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 
+uint64_t rm_python_worker_cpu_ns(const struct rm_python_worker *w)
+{
+    clockid_t clock;
+    struct timespec used;
+    if (clock_getcpuclockid(w->interpreter, &clock) || clock_gettime(clock, &used) < 0)
+        return 0;
+    return (uint64_t)used.tv_sec * RM_NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
 int rm_python_worker_kill(struct rm_python_worker *w)
 {
     int status = 0;

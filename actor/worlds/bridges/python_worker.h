@@ -136,6 +136,9 @@ void rm_python_worker_look(struct rm_python_worker *worker);
 /* The worker's resident memory in bytes; 0: unknown. */
 uint64_t rm_python_worker_resident(const struct rm_python_worker *worker);
 
+/* Processor time of all threads of the interpreter in nanoseconds; 0: unknown. */
+uint64_t rm_python_worker_cpu_ns(const struct rm_python_worker *worker);
+
 /* Kills the worker and its process group; for a worker that is not confined, all processes that it
  * has started. Returns the status of waitpid(). */
 int rm_python_worker_kill(struct rm_python_worker *worker);

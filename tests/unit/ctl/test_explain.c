@@ -449,6 +449,42 @@ static void changes_of_rollouts_are_predicted(void **state)
     predicts(text, &learner_bound, "actor.count=2");
 }
 
+/* Rollouts of a second, two tenths of it acting: where in a rollout the rows end does not change
+ * the rate, nor do processes that step worlds count as others. */
+static void a_window_has_whole_rollouts(void **state)
+{
+    (void)state;
+    for (int rows = 45; rows < 60; rows++) {
+        static struct rm_explained x;
+        struct rm_error error = {""};
+        char *csv = NULL;
+        size_t bytes = 0;
+        FILE *out = open_memstream(&csv, &bytes);
+        assert_non_null(out);
+        fprintf(out, "time_s,steps,host_cores,host_cpu_s,daemon_cpu_s,policy.p.updates,"
+                     "policy.p.published,worker.learner-p.turns,worker.learner-p.cpu_ns,"
+                     "worker.learner-p.phase_backward_ns,worker.learner-p.run_delay_ns,"
+                     "worker.actor-0.turns,worker.actor-0.phase_environment_ns,"
+                     "worker.actor-0.world_cpu_ns\n");
+        for (int row = 0; row < rows; row++) {
+            const int rollout = row / 10, tenth = row % 10, acted = tenth < 2 ? tenth : 2;
+            const int acting = rollout * 2 + acted, learning = rollout * 8 + tenth - acted;
+            fprintf(out, "%.1f,%d,2,%.1f,0,%d,%d,%d,%de8,%de8,0,%d,%de8,%de8\n", row / 10.0,
+                    acting * 50, (acting + learning) / 10.0, learning, rollout + 1, learning,
+                    learning, learning, acting, acting, acting);
+        }
+        fclose(out);
+        if (rm_explain_rows(&x, experiment_of(PPO("\"actor\": {\"worlds\": 16}")), csv, NULL,
+                            &error))
+            fail_msg("%d rows: %s", rows, error.text);
+        assert_true(fabs(x.steps_per_s - 100) < 1e-6);
+        assert_true(fabs(x.rollout_s - 1) < 1e-6);
+        assert_true(x.load.around < 1e-6);
+        rm_explained_free(&x);
+        free(csv);
+    }
+}
+
 /* Delays by others are part of an update; waking the other side is part of a rollout. */
 static void changes_of_delayed_rollouts_are_predicted(void **state)
 {
@@ -674,6 +710,7 @@ int main(void)
         cmocka_unit_test(a_setting_changed_in_the_run_counts),
         cmocka_unit_test(changes_of_an_oversubscribed_run_are_predicted),
         cmocka_unit_test(changes_of_rollouts_are_predicted),
+        cmocka_unit_test(a_window_has_whole_rollouts),
         cmocka_unit_test(changes_of_delayed_rollouts_are_predicted),
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
         cmocka_unit_test(a_longer_station_is_predicted),

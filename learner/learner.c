@@ -574,8 +574,9 @@ int rm_learner_exit(int rc, bool resumed)
 {
     if (rc == RM_LEARNER_DEVICE_FAILED)
         return RM_EXIT_CUDA;
-    /* A resumed learner must not start from scratch, so it is not restarted. */
-    return resumed || rm_device_hopeless(rc) ? RM_EXIT_NEVER : RM_EXIT_FAILED;
+    /* What is damaged or does not fit stays so. A resumed learner must not start from scratch. */
+    const bool lasting = rc == -EINVAL || rc == -EBADMSG || rc == -ENODATA;
+    return resumed || lasting || rm_device_hopeless(rc) ? RM_EXIT_NEVER : RM_EXIT_FAILED;
 }
 
 bool rm_learner_device_failed(const struct rm_learner *l)

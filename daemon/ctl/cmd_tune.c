@@ -31,6 +31,7 @@
 #define SECONDS_MIN    4.0
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
+#define TRIALS_MIN     8    /* with little time trials are even shorter */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
 #define ROLLOUTS_TIMES 5    /* a trial is as long as so many rollouts: it has two whole ones then */
 #define TRIALS         120  /* about the most; with more time trials are longer */
@@ -477,9 +478,10 @@ static int write_file(const struct tuning *t, const struct candidate *best)
 static int race(struct tuning *t)
 {
     static struct rm_explained x;
-    const double first_s = fmax(TRIAL_S, t->seconds / 20);
+    const double least_s = fmin(TRIAL_S, t->seconds / TRIALS_MIN);
+    const double first_s = fmax(least_s, t->seconds / 20);
     char why[512];
-    t->run_s = fmax(TRIAL_S, t->seconds / TRIALS);
+    t->run_s = fmax(least_s, t->seconds / TRIALS);
     t->began_ns = rm_now_ns();
     find_knobs(t);
     find_candidates(t);

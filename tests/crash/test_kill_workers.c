@@ -171,7 +171,9 @@ static void a_frozen_worker_is_replaced(void **state)
     (void)state;
     assert_int_equal(home("frozen", "lockstep"), 0);
     const char *const arguments[] = {"--set", "supervisor.heartbeat_s=1", NULL};
+    setenv("RINGMASTER_GDB", "", 1); /* which would get ten seconds to read its stacks */
     assert_int_equal(rm_test_daemon_start(&d, arguments, false, 0), 0);
+    unsetenv("RINGMASTER_GDB");
     int fd = rm_test_connect(&d);
     assert_true(rm_test_until_at_least(fd, "progress.steps", 1));
     for (unsigned victim = 0; victim < 3; victim += 2) { /* an actor, the learner */

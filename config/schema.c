@@ -541,10 +541,9 @@ const struct rm_key rm_keys[] = {
         "steps its part of the worlds and learns from it."),
     ENUM("learner.compute", SAME, learner.compute, rm_compute_names, RM_COMPUTE_FP32,
          "How products are computed, in learning and in acting. Parameters, optimizer and sums are "
-         "always float32. On the CPU `bf16` needs AVX512_BF16; `fp32` replaces the values that the "
-         "CPU does not support, and the log says so. Layers of up to 16 inputs or outputs are "
-         "`fp32` "
-         "there."),
+         "always float32. On the CPU `bf16` needs AVX512_BF16, and is fast with AMX; `fp32` "
+         "replaces the values that the CPU does not support, and the log says so. Layers of up to "
+         "16 inputs or outputs are `fp32` there."),
     ENUM("learner.feed", ANY, learner.feed, rm_feed_names, RM_FEED_AUTO,
          "How a GPU gets batches of replay. `staged`: the host draws and makes each batch and "
          "copies it to the GPU. `resident`: every row is copied once into a replay on the GPU, "

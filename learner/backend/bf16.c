@@ -4,6 +4,8 @@
 #include "learner/backend/cpu.h"
 #include "learner/backend/pieces.h"
 
+#include <string.h>
+
 /* Rows of a tile, and its maximum columns: rounded numbers serve the whole tile. */
 #define TILE_ROWS    32u
 #define TILE_COLUMNS 256u
@@ -20,6 +22,12 @@
 static uint32_t words_of(uint32_t n)
 {
     return (n + 1) / 2;
+}
+
+/* Words of k in memory: zeros from words_of(k) on. */
+static uint32_t depth_of(uint32_t k)
+{
+    return rm_pieces(words_of(k), RM_BF16_DEPTH) * RM_BF16_DEPTH;
 }
 
 static double cost_of(uint32_t rows, uint32_t in, uint32_t out)
@@ -45,24 +53,32 @@ static const uint32_t *words_at(const float *packed)
     return (const uint32_t *)(const void *)packed;
 }
 
-/* A panel of up to RM_BF16_PANEL columns from m0 on has `words` rows of rm_pad_columns(columns)
+/* A panel of up to RM_BF16_PANEL columns from m0 on has depth_of(k) rows of rm_pad_columns(columns)
  * words; panels before it are whole. */
-static size_t panel_at(uint32_t m0, uint32_t words)
+static size_t panel_at(uint32_t m0, uint32_t k)
 {
-    return (size_t)m0 * words;
+    return (size_t)m0 * depth_of(k);
+}
+
+/* Zeros the last rows of a panel with so many columns. */
+static void end_panel(float *panel, uint32_t k, uint32_t columns)
+{
+    const size_t wide = rm_pad_columns(columns);
+    memset(panel + wide * words_of(k), 0, (depth_of(k) - words_of(k)) * wide * sizeof *panel);
 }
 
 /* Panel `index` of a matrix (k, m). */
 static void round_panel(const float *a, uint32_t k, uint32_t m, uint32_t index, float *rounded)
 {
     const uint32_t m0 = index * RM_BF16_PANEL, columns = rm_least(m - m0, RM_BF16_PANEL);
-    float *to = rounded + panel_at(m0, words_of(k));
+    float *to = rounded + panel_at(m0, k);
     rm_bf16_round_columns(a + m0, m, k, columns, words_in(to), rm_pad_columns(columns));
+    end_panel(to, k, columns);
 }
 
 size_t rm_bf16_rounded_floats(uint32_t k, uint32_t m)
 {
-    return (size_t)rm_pad_columns(m) * words_of(k);
+    return (size_t)rm_pad_columns(m) * depth_of(k);
 }
 
 void rm_bf16_round_matrix(const float *a, uint32_t k, uint32_t m, float *rounded)
@@ -82,7 +98,7 @@ static void pack_panel(void *work, uint32_t index)
 {
     const struct packing *p = work;
     const uint32_t m0 = index * RM_BF16_PANEL, m = rm_least(p->out - m0, RM_BF16_PANEL);
-    float *to = p->to + panel_at(m0, words_of(p->in));
+    float *to = p->to + panel_at(m0, p->in);
     _Alignas(64) float rounded[RM_BF16_PANEL * PART_WORDS];
     for (uint32_t k = 0; k < p->in; k += PART) {
         const uint32_t n = rm_least(p->in - k, PART), words = words_of(n);
@@ -90,6 +106,7 @@ static void pack_panel(void *work, uint32_t index)
         p->cpu->kernels->transpose(rounded, m, words, to + (size_t)k / 2 * rm_pad_columns(m),
                                    rm_pad_columns(m));
     }
+    end_panel(to, p->in, m);
 }
 
 static void pack_dx_panel(void *work, uint32_t index)
@@ -139,7 +156,7 @@ static void add_part(const struct product *p, struct rm_bf16_part part, uint32_t
     for (uint32_t m0 = from; m0 < to; m0 += RM_BF16_PANEL) {
         part.columns = rm_least(to - m0, RM_BF16_PANEL);
         part.lda = rm_pad_columns(part.columns);
-        part.a = packed + panel_at(m0, words_of(p->k)) + (size_t)k0 / 2 * part.lda;
+        part.a = packed + panel_at(m0, p->k) + (size_t)k0 / 2 * part.lda;
         part.c = y + m0;
         part.bias = p->bias ? p->bias + m0 : NULL;
         rm_bf16_rows(&part);
@@ -159,12 +176,15 @@ static void product_tile(void *work, uint32_t index)
     for (uint32_t k = 0; k < p->k; k += PART) {
         const uint32_t n = rm_least(p->k - k, PART);
         const struct rm_bf16_part part = {.b = words,
-                                          .ldb = words_of(n),
+                                          .ldb = depth_of(n),
                                           .ldc = p->m,
                                           .rows = rows,
                                           .pairs = words_of(n),
-                                          .add = p->add || k > 0};
-        rm_bf16_round(x + k, p->k, rows, n, words, words_of(n));
+                                          .add = p->add || k > 0,
+                                          .tiles = rm_bf16_tiles()};
+        rm_bf16_round(x + k, p->k, rows, n, words, part.ldb);
+        for (uint32_t r = 0; r < rows && part.pairs < part.ldb; r++)
+            memset(words + r * part.ldb + part.pairs, 0, (part.ldb - part.pairs) * sizeof *words);
         add_part(p, part, k, from, from + columns, y);
     }
     for (uint32_t r = 0; r < rows && p->act != RM_ACT_NONE; r++) {
@@ -218,6 +238,7 @@ void rm_bf16_dw_tile(const float *dy, const float *x, uint32_t rows, uint32_t in
                    o0 = tile / rm_pieces(in, OUTER) * OUTER;
     const uint32_t width = rm_least(in - i0, OUTER), height = rm_least(out - o0, OUTER);
     _Alignas(64) uint32_t xs[OUTER * OUTER_ROWS / 2], dys[OUTER * OUTER_ROWS / 2];
+    _Alignas(64) float turned[OUTER * OUTER_ROWS / 2];
     float *to = dw + (size_t)o0 * in + i0;
     for (uint32_t row = 0; row < rows; row += OUTER_ROWS) {
         const uint32_t n = rm_least(rows - row, OUTER_ROWS);
@@ -227,14 +248,24 @@ void rm_bf16_dw_tile(const float *dy, const float *x, uint32_t rows, uint32_t in
                                     .ldc = in,
                                     .rows = height,
                                     .pairs = words_of(n),
-                                    .add = add || row > 0};
+                                    .add = add || row > 0,
+                                    .tiles = rm_bf16_tiles()};
         rm_bf16_round_columns(x + (size_t)row * in + i0, in, n, width, xs, OUTER);
         rm_bf16_round_columns(dy + (size_t)row * out + o0, out, n, height, dys, OUTER);
+        if (part.tiles) { /* which want the pairs of a row in a row */
+            const uint32_t depth = depth_of(n), words = words_of(n);
+            memset(xs + words * OUTER, 0, (depth - words) * OUTER * sizeof *xs);
+            memset(dys + words * OUTER, 0, (depth - words) * OUTER * sizeof *dys);
+            rm_isa_v4_kernels.transpose((const float *)(const void *)dys, depth, OUTER, turned,
+                                        depth);
+            part.b = words_at(turned);
+            part.ldb = depth;
+        }
         for (uint32_t i = 0; i < width; i += RM_BF16_PANEL) {
             part.a = xs + i;
             part.c = to + i;
             part.columns = rm_least(width - i, RM_BF16_PANEL);
-            rm_bf16_columns(&part);
+            (part.tiles ? rm_bf16_rows : rm_bf16_columns)(&part);
         }
     }
 }

@@ -1,6 +1,13 @@
 #include "learner/backend/bf16_kernels.h"
 
+#include "shm/atomic.h"
+
+#include <asm/prctl.h>
+#include <cpuid.h>
 #include <immintrin.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define WITH_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 #define INLINED   static inline __attribute__((always_inline)) WITH_BF16
@@ -105,12 +112,145 @@ PANEL(2, true)
 PANEL(3, true)
 PANEL(4, true)
 
+/* --- AMX ------------------------------------------------------------------------------------- */
+
+#define WITH_TILES __attribute__((target("amx-tile,amx-bf16")))
+#define TILE_ROWS  16u /* of a tile, and its columns of words */
+#define SIDE       (2 * TILE_ROWS)
+#define TILE_STATE 18         /* the kernel's number for what a thread's tiles hold */
+#define AMX_BF16   (1u << 22) /* of CPUID's leaf 7 */
+
+/* gcc does not know what the instructions read: everything that was written is in memory. */
+#define SEEN(what) __asm__ volatile("" : : "r"(what) : "memory")
+
+static _Atomic enum { UNKNOWN, NO, YES } has_tiles;
+
+bool rm_bf16_tiles(void)
+{
+    uint32_t a, b, c, d;
+    if (RM_PEEK(&has_tiles) == UNKNOWN)
+        RM_POKE(&has_tiles, __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_BF16) &&
+                                    syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_STATE) == 0
+                                ? YES
+                                : NO);
+    return RM_PEEK(&has_tiles) == YES;
+}
+
+/* Tiles 0 to 3 are C's, 4 and 5 are B's, 6 and 7 are A's: up to two by two, each of up to 16 rows
+ * of 16 words. Setting the shape takes time, so a thread keeps it. */
+static WITH_TILES void set_shape(uint32_t rows, uint32_t columns)
+{
+    static _Thread_local uint32_t shaped;
+    static const uint8_t row_of[] = {0, 0, 1, 1, 0, 1}, column_of[] = {0, 1, 0, 1, 2, 2, 0, 1};
+    struct {
+        uint8_t palette, start, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shape;
+    const uint32_t wanted = rows << 8 | columns;
+    if (shaped == wanted)
+        return;
+    const uint32_t r[] = {rows < TILE_ROWS ? rows : TILE_ROWS,
+                          rows < TILE_ROWS ? 0 : rows - TILE_ROWS};
+    const uint32_t n[] = {columns < TILE_ROWS ? columns : TILE_ROWS,
+                          columns < TILE_ROWS ? 0 : columns - TILE_ROWS, TILE_ROWS};
+    memset(&shape, 0, sizeof shape);
+    shape.palette = 1;
+    for (int t = 0; t < 8; t++) {
+        const uint32_t high = t < 6 ? r[row_of[t]] : RM_BF16_DEPTH, wide = n[column_of[t]];
+        if (!high || !wide)
+            continue; /* not used in this shape */
+        shape.rows[t] = (uint8_t)high;
+        shape.row_bytes[t] = (uint16_t)(4 * wide);
+    }
+    SEEN(&shape);
+    _tile_loadconfig(&shape);
+    shaped = wanted;
+}
+
+/* A square of C: rows r0 and, if `two_rows`, r0 + 16 on; columns alike. */
+static inline __attribute__((always_inline)) WITH_TILES void square(const struct rm_bf16_part *p,
+                                                                    uint32_t r0, uint32_t c0,
+                                                                    const bool two_rows,
+                                                                    const bool two_columns)
+{
+    const size_t a_row = 4 * p->lda, b_row = 4 * p->ldb, c_row = 4 * p->ldc;
+    const uint32_t *b = p->b + r0 * p->ldb, *a = p->a + c0;
+    const uint32_t *b_2 = b + TILE_ROWS * p->ldb, *a_2 = a + TILE_ROWS;
+    float *c = p->c + r0 * p->ldc + c0, *c_2 = c + TILE_ROWS * p->ldc;
+    if (p->add || p->bias) { /* all rows start with the bias */
+        const size_t apart = p->add ? c_row : 0;
+        const float *from = p->add ? c : p->bias + c0, *from_2 = p->add ? c_2 : from;
+        _tile_loadd(0, from, apart);
+        if (two_columns)
+            _tile_loadd(1, from + TILE_ROWS, apart);
+        if (two_rows)
+            _tile_loadd(2, from_2, apart);
+        if (two_rows && two_columns)
+            _tile_loadd(3, from_2 + TILE_ROWS, apart);
+    } else {
+        _tile_zero(0);
+        if (two_columns)
+            _tile_zero(1);
+        if (two_rows)
+            _tile_zero(2);
+        if (two_rows && two_columns)
+            _tile_zero(3);
+    }
+    for (uint32_t k = 0; k < p->pairs; k += RM_BF16_DEPTH) {
+        _tile_loadd(4, b + k, b_row);
+        _tile_loadd(6, a + k * p->lda, a_row);
+        _tile_dpbf16ps(0, 4, 6);
+        if (two_columns) {
+            _tile_loadd(7, a_2 + k * p->lda, a_row);
+            _tile_dpbf16ps(1, 4, 7);
+        }
+        if (two_rows) {
+            _tile_loadd(5, b_2 + k, b_row);
+            _tile_dpbf16ps(2, 5, 6);
+        }
+        if (two_rows && two_columns)
+            _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(0, c, c_row);
+    if (two_columns)
+        _tile_stored(1, c + TILE_ROWS, c_row);
+    if (two_rows)
+        _tile_stored(2, c_2, c_row);
+    if (two_rows && two_columns)
+        _tile_stored(3, c_2 + TILE_ROWS, c_row);
+}
+
+static WITH_TILES void rows_by_tiles(const struct rm_bf16_part *p)
+{
+    SEEN(p);
+    for (uint32_t r = 0; r < p->rows; r += SIDE)
+        for (uint32_t c = 0; c < p->columns; c += SIDE) {
+            const uint32_t rows = p->rows - r < SIDE ? p->rows - r : SIDE;
+            const uint32_t columns = p->columns - c < SIDE ? p->columns - c : SIDE;
+            set_shape(rows, columns);
+            if (rows > TILE_ROWS && columns > TILE_ROWS)
+                square(p, r, c, true, true);
+            else if (rows > TILE_ROWS)
+                square(p, r, c, true, false);
+            else if (columns > TILE_ROWS)
+                square(p, r, c, false, true);
+            else
+                square(p, r, c, false, false);
+        }
+}
+
+/* --- of both --------------------------------------------------------------------------------- */
+
 typedef void (*panel_fn)(const struct rm_bf16_part *p);
 
 void rm_bf16_rows(const struct rm_bf16_part *part)
 {
     static const panel_fn panels[] = {panel_1_false, panel_2_false, panel_3_false, panel_4_false};
-    panels[(part->columns - 1) / LANES](part);
+    if (part->tiles)
+        rows_by_tiles(part);
+    else
+        panels[(part->columns - 1) / LANES](part);
 }
 
 void rm_bf16_columns(const struct rm_bf16_part *part)

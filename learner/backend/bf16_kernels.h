@@ -1,11 +1,11 @@
 /* bf16_kernels: products of numbers rounded to bfloat16 (8 bits of exponent, 7 of mantissa) with
- * sums in float32, by AVX512_BF16's VDPBF16PS, and the roundings that the products need. Call them
- * only if rm_bf16_supported().
+ * sums in float32, by AMX's TDPBF16PS where rm_bf16_tiles(), else by AVX512_BF16's VDPBF16PS, and
+ * the roundings that the products need. Call them only if rm_bf16_supported().
  *
- * VDPBF16PS adds the products of two neighbours to a sum, so operands are words of two numbers, the
- * one with even k in the lower half. If k is odd, the last number has a zero beside it. The
- * instruction takes denormal numbers as zeros, and so does the rounding, to the nearest, ties to
- * even.
+ * The instructions add the products of two neighbours to a sum, so operands are words of two
+ * numbers, the one with even k in the lower half. If k is odd, the last number has a zero beside
+ * it. The instructions take denormal numbers as zeros, and so does the rounding, to the nearest,
+ * ties to even.
  *
  * Pointers need no alignment. No function allocates or uses threads. */
 #ifndef RM_LEARNER_BACKEND_BF16_KERNELS_H
@@ -17,6 +17,8 @@
 
 /* Maximum columns of a panel. */
 #define RM_BF16_PANEL 64u
+/* rows() takes so many pairs at a time: operands have zeros up to a multiple of it. */
+#define RM_BF16_DEPTH 16u
 
 /* C(rows, columns) = start + B A, `pairs` words long. */
 struct rm_bf16_part {
@@ -27,9 +29,12 @@ struct rm_bf16_part {
     size_t lda, ldb, ldc;
     uint32_t rows, columns, pairs; /* columns: at most RM_BF16_PANEL */
     bool add;                      /* to c */
+    bool tiles;                    /* rows(): by AMX, if rm_bf16_tiles() */
 };
 
 bool rm_bf16_supported(void);
+/* Whether this process may use AMX, which does many times as many operations a cycle as FMA. */
+bool rm_bf16_tiles(void);
 
 /* Every element is one chain over the pairs, independent of other rows and columns. */
 void rm_bf16_rows(const struct rm_bf16_part *part);

@@ -1,5 +1,7 @@
 #include "learner/backend/ceiling.h"
 
+#include "learner/backend/bf16_kernels.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +44,33 @@ FMA_KERNEL(fma_v2, "sse4.2", __m128, 4, _mm_set1_ps, SSE_MULTIPLY_ADD)
 FMA_KERNEL(fma_v3, "avx2,fma", __m256, 8, _mm256_set1_ps, _mm256_fmadd_ps)
 FMA_KERNEL(fma_v4, "avx512f", __m512, 16, _mm512_set1_ps, _mm512_fmadd_ps)
 
-/* Two products of bf16 a lane and sum: 0.99 and 0.001, nearly. */
-#define BF16_MULTIPLY_ADD(a, b, c)                                                                 \
-    _mm512_dpbf16_ps(a, (__m512bh)_mm512_castps_si512(b), (__m512bh)_mm512_castps_si512(c))
-FMA_KERNEL(fma_bf16, "avx512f,avx512bf16", __m512, 16, _mm512_set1_ps, BF16_MULTIPLY_ADD)
+/* Products of bf16 with operands in the first-level cache. */
+static double bf16_products(void)
+{
+    enum { ROWS = 32, PAIRS = 64 };
+    _Alignas(64) uint32_t a[PAIRS * RM_BF16_PANEL] = {0}, b[ROWS * PAIRS] = {0};
+    _Alignas(64) float c[ROWS * RM_BF16_PANEL];
+    const struct rm_bf16_part part = {.a = a,
+                                      .b = b,
+                                      .c = c,
+                                      .lda = RM_BF16_PANEL,
+                                      .ldb = PAIRS,
+                                      .ldc = RM_BF16_PANEL,
+                                      .rows = ROWS,
+                                      .columns = RM_BF16_PANEL,
+                                      .pairs = PAIRS,
+                                      .tiles = rm_bf16_tiles()};
+    for (int i = 0; i < TURNS / 20; i++)
+        rm_bf16_rows(&part);
+    keep = c[0];
+    return 4.0 * ROWS * RM_BF16_PANEL * PAIRS * (TURNS / 20.0);
+}
 
 static double fma_flops(const char *isa)
 {
     bool any = !isa || strcmp(isa, "auto") == 0;
-    if (!any && strcmp(isa, "bf16") == 0 && __builtin_cpu_supports("avx512bf16"))
-        return 2.0 * fma_bf16(); /* twice as many products as floats */
+    if (!any && strcmp(isa, "bf16") == 0 && rm_bf16_supported())
+        return bf16_products();
     if (__builtin_cpu_supports("avx512f") && (any || strcmp(isa, "x86-64-v4") == 0))
         return fma_v4();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

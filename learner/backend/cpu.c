@@ -306,7 +306,11 @@ int rm_backend_cpu_create_for(struct rm_backend **backend, uint32_t threads, con
     cpu->backend = (struct rm_backend){
         .api = RM_BACKEND_API, .name = "cpu", .threads = threads, .ops = &ops, .self = cpu};
     snprintf(cpu->backend.description, sizeof cpu->backend.description, "cpu %s, %s%u thread%s",
-             kernels->isa, bf16 ? "bf16 products, " : "", threads, threads == 1 ? "" : "s");
+             kernels->isa,
+             !bf16             ? ""
+             : rm_bf16_tiles() ? "bf16 products by AMX, "
+                               : "bf16 products, ",
+             threads, threads == 1 ? "" : "s");
     *backend = &cpu->backend;
     return 0;
 }

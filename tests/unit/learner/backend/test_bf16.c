@@ -167,6 +167,52 @@ static void products_of_rounded_numbers(void **state)
     }
 }
 
+/* A host has one of two instructions for products, or both: each is close to the exact sums. */
+static void both_instructions(void **state)
+{
+    static _Alignas(64) uint32_t a[48 * 64], b[40 * 48];
+    static float x[40 * 96], w[96 * 64], bias[64], c[40 * 64];
+    struct rm_rng rng = rm_rng_at(2, RM_STREAM_TEST, 0, 0);
+    (void)state;
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++)
+        w[i] = rm_rng_float(&rng) - 0.5f;
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = rm_rng_float(&rng) - 0.5f;
+    for (uint32_t i = 0; i < 400; i++) {
+        const uint32_t rows = 1 + rm_rng_below(&rng, 40), columns = 1 + rm_rng_below(&rng, 64);
+        const uint32_t n = 1 + rm_rng_below(&rng, 96);
+        struct rm_bf16_part part = {.a = a,
+                                    .b = b,
+                                    .c = c,
+                                    .bias = i % 3 ? NULL : bias,
+                                    .lda = 64,
+                                    .ldb = 48,
+                                    .ldc = 64,
+                                    .rows = rows,
+                                    .columns = columns,
+                                    .pairs = (n + 1) / 2,
+                                    .add = i % 3 == 1,
+                                    .tiles = i % 2 && rm_bf16_tiles()};
+        memset(a, 0, sizeof a);
+        memset(b, 0, sizeof b);
+        rm_bf16_round(x, 96, rows, n, b, 48);
+        rm_bf16_round_columns(w, 64, n, columns, a, 64);
+        for (uint32_t k = 0; k < 64; k++)
+            bias[k] = c[k] = (float)k / 64;
+        for (uint32_t k = 64; k < sizeof c / sizeof *c; k++)
+            c[k] = c[k % 64];
+        rm_bf16_rows(&part);
+        for (uint32_t k = 0; k < sizeof c / sizeof *c; k++) {
+            const uint32_t r = k / 64, o = k % 64;
+            if (r < rows && o < columns)
+                close_to("c", c[k], x + (size_t)r * 96, 1, w + o, 64, n,
+                         i % 3 < 2 ? o / 64.0 : 0.0);
+            else
+                assert_true(c[k] == (float)o / 64); /* nothing beside it is written */
+        }
+    }
+}
+
 /* Everything but products is what it is in float32, to the bit. */
 static void operations(const struct op_case *cases, size_t count)
 {
@@ -303,8 +349,9 @@ int main(void)
     };
     const struct CMUnitTest with_it[] = {
         cmocka_unit_test(description_tells),           cmocka_unit_test(rounds_to_the_nearest),
-        cmocka_unit_test(products_of_rounded_numbers), cmocka_unit_test(narrow_layers_are_float32),
-        cmocka_unit_test(operations_beside_float32),   cmocka_unit_test(networks_beside_float32),
+        cmocka_unit_test(products_of_rounded_numbers), cmocka_unit_test(both_instructions),
+        cmocka_unit_test(narrow_layers_are_float32),   cmocka_unit_test(operations_beside_float32),
+        cmocka_unit_test(networks_beside_float32),
     };
     int failed = cmocka_run_group_tests(everywhere, NULL, NULL);
     if (failed || rm_backend_cpu_has_bf16("auto"))

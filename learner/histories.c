@@ -384,7 +384,8 @@ static int is_held_out(const struct rm_recording *r, const json_t *keys, struct 
     json_t *values;
     if (json_object_size(keys) == 0)
         return 0;
-    int held = rm_offline_experiment(r, &made, error) < 0 ? -EINVAL : 1;
+    const int rc = rm_offline_experiment(r, &made, error);
+    int held = rc < 0 ? rc : 1;
     json_object_foreach((json_t *)keys, key, values)
     {
         held = held == 1 ? has_value(made, key, values, error) : held;

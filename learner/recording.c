@@ -470,7 +470,10 @@ static int read_raw(struct rm_recording *r, uint64_t number, uint8_t **out, stru
     }
     int rc = 0;
     const ssize_t bytes = (ssize_t)(HEAD_BYTES + (size_t)head.stored);
-    if (rc == 0 && pread(r->fd, block, (size_t)bytes, (off_t)chunk->offset) != bytes)
+    const ssize_t got = pread(r->fd, block, (size_t)bytes, (off_t)chunk->offset);
+    if (got < 0)
+        rc = rm_fail(error, -errno, "%s/chunks: %s", r->folder, strerror(errno));
+    else if (got != bytes)
         rc = damaged(r, number, "it is cut short: the file ends before it", error);
     if (rc == 0 && XXH3_64bits_withSeed(block + 16, (size_t)bytes - 16, chunk->offset) != head.hash)
         rc = damaged(r, number, "its checksum does not match", error);

@@ -556,11 +556,11 @@ static int count_steps(struct replay *r, enum rm_turn turn, struct rm_error *err
 {
     struct rm_session *s = r->session;
     if (turn == RM_TURN_WAIT)
-        return rm_fail(error, -ENODATA, "sample.from: %s: too few transitions to draw a batch of%s",
-                       r->experiment->sample.from,
-                       rm_learns_sequences(r->experiment)
-                           ? "; shorter sequences may do (sample.sequence)"
-                           : "");
+        return rm_fail(
+            error, RM_DUTY_NEVER, "sample.from: %s: too few transitions to draw a batch of%s",
+            r->experiment->sample.from,
+            rm_learns_sequences(r->experiment) ? "; shorter sequences may do (sample.sequence)"
+                                               : "");
     if (r->policy != 0)
         return 0;
     RM_POKE(&s->board.workers[rm_worker_learner(&s->objects, 0)].steps, r->pace.attempts);

@@ -30,8 +30,8 @@
 #define SECONDS        120.0
 #define SECONDS_MIN    4.0
 #define SECONDS_MAX    86400.0
-#define TRIAL_S        2.0  /* shortest worthwhile trial, starting included */
-#define TRIALS_MIN     8    /* with little time trials are even shorter */
+#define TRIAL_S        2.0 /* shortest worthwhile trial, starting included */
+#define TRIALS_MIN     8   /* with little time trials are even shorter, with long rollouts longer */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
 #define ROLLOUTS_TIMES 5    /* a trial is as long as so many rollouts: it has two whole ones then */
 #define TRIALS         120  /* about the most; with more time trials are longer */
@@ -499,7 +499,7 @@ static int race(struct tuning *t)
         rm_trial_said(&t->runs, why, sizeof why);
         return rm_ctl_complain(RM_CTL_FAILED, "%s does not run: %s", t->given->argument[0], why);
     }
-    t->run_s = fmax(t->run_s, ROLLOUTS_TIMES * x.rollout_s);
+    t->run_s = fmax(t->run_s, fmin(ROLLOUTS_TIMES * x.rollout_s, t->seconds / TRIALS_MIN));
     predict(t, &x);
     rm_explained_free(&x);
     t->field = 1 + most_in_time(t, t->count - 1);

@@ -175,6 +175,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
         paused = fmax(paused, d->wait[RM_WAIT_PAUSE]);
         held = fmax(held, d->wait[RM_WAIT_CHECKPOINT] + d->phase[RM_PHASE_CHECKPOINT]);
     }
+    cpu += rm_run_window_grown_of(w, "worker", "solo", "world_cpu_ns") / 1e9; /* has no duty */
     x->window_s = w->seconds - paused;
     x->steps = w->steps;
     x->steps_per_s = x->steps / x->window_s;

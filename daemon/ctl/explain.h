@@ -28,7 +28,7 @@ struct rm_explained {
     struct rm_experiment *experiment; /* of the window; freed by rm_explained_free() */
     double window_s, steps, updates;  /* of the window */
     double steps_per_s;               /* of agent 0, over all worlds */
-    double rollout_s; /* between two publications of the policy that publishes most seldom */
+    double rollout_s;                 /* as in struct rm_run_window */
     struct rm_load load;
     struct rm_evidence evidence;
     double elasticity[RM_STATION_COUNT];

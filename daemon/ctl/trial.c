@@ -1,5 +1,6 @@
 #include "daemon/ctl/trial.h"
 
+#include "config/traits.h"
 #include "daemon/checkpoint_files.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/interrupt.h"
@@ -17,7 +18,8 @@
 #include <unistd.h>
 
 #define PATIENCE_S 60.0 /* until the rate can be read, beyond a trial's time */
-#define ROLLOUTS   2    /* least number in the window that has the rate */
+#define ROLLOUTS   2    /* least number in the window that has the rate, */
+#define TIMES      2    /* unless a trial takes so many times as long */
 #define PLACE_MAX  32   /* longest TMPDIR: paths of runs are short */
 
 /* Without anything but training, and with rows often enough for a rate. One world for evaluations
@@ -126,18 +128,18 @@ static bool watch(const char *latest, pid_t *pid, double seconds, struct rm_expl
     rm_interrupt_sleep(seconds);
     while (!rm_interrupted()) {
         struct rm_error error = {""};
-        const bool late =
-            (double)(rm_now_ns() - began) / (double)RM_NS_PER_S > seconds + PATIENCE_S;
         if (waitpid(*pid, &status, WNOHANG) == *pid) {
             *pid = 0;
             return false;
         }
-        if (rm_explain_run(x, latest, NULL, &error) == 0 &&
-            (late || (x->window_s >= seconds / 4 && x->rollout_s > 0 &&
-                      x->window_s >= ROLLOUTS * x->rollout_s)))
+        const double now = (double)(rm_now_ns() - began) / (double)RM_NS_PER_S;
+        if (rm_explain_run(x, latest, NULL, &error) == 0 && x->window_s >= seconds / 4 &&
+            (now >= TIMES * seconds ||
+             !rm_algorithm_traits(x->experiment->algorithm.name)->rollout ||
+             (x->rollout_s > 0 && x->window_s >= ROLLOUTS * x->rollout_s)))
             return true;
         rm_explained_free(x);
-        if (late)
+        if (now > seconds + PATIENCE_S)
             return false;
         rm_interrupt_sleep(0.2);
     }

@@ -256,15 +256,16 @@ void rm_run_window_apply_settings(const struct rm_run_window *w, struct rm_exper
     rm_config_apply_hot(e, values);
 }
 
-/* Of the policy that publishes weights most seldom, but does: its column, or w->columns. */
-static size_t slowest_publisher(const struct rm_run_window *w)
+/* The counter of the policy that learned from the fewest rollouts, but from some: its column, or
+ * w->columns. */
+static size_t fewest_rollouts(const struct rm_run_window *w)
 {
     char name[RM_NAME_MAX];
     size_t slowest = w->columns;
     double least = INFINITY;
     for (size_t i = 0; i < w->columns; i++) {
         const double grown = row_of(w, w->last)[i] - row_of(w, w->first)[i];
-        if (grown > 0 && grown < least && rm_run_window_name(w, i, "policy", "published", name)) {
+        if (grown > 0 && grown < least && rm_run_window_name(w, i, "policy", "rollouts", name)) {
             slowest = i;
             least = grown;
         }
@@ -281,12 +282,12 @@ static void set_window(struct rm_run_window *w, size_t first, size_t last)
 }
 
 /* Shortens the window to whole rollouts, because a part of one has more acting or more updates than
- * its share. The window then begins and ends at a last row before weights are published: there all
- * steps of a rollout are counted, and none of the next one's. It stays as it is if such rows are
- * less than half of its time apart. */
+ * its share. The window then begins and ends at a last row before a rollout is counted, which is
+ * when its weights are published: there all its steps are counted, and none of the next one's. It
+ * stays as it is if such rows are less than half of its time apart. */
 static void keep_whole_rollouts(struct rm_run_window *w)
 {
-    const size_t column = slowest_publisher(w), first = w->first, last = w->last;
+    const size_t column = fewest_rollouts(w), first = w->first, last = w->last;
     const double seconds = w->seconds;
     size_t from = last, to = first;
     w->rollout_s = 0;
@@ -300,8 +301,10 @@ static void keep_whole_rollouts(struct rm_run_window *w)
         return;
     set_window(w, from, to);
     w->rollout_s = w->seconds / (row_of(w, to)[column] - row_of(w, from)[column]);
-    if (w->seconds < fmax(seconds / 2, WINDOW_MIN_S) || !(w->steps > 0))
+    if (w->seconds < fmax(seconds / 2, WINDOW_MIN_S) || !(w->steps > 0)) {
         set_window(w, first, last);
+        w->rollout_s = 0;
+    }
 }
 
 /* The window that ends at row `last`. Returns whether it is long enough. */

@@ -18,9 +18,7 @@ struct rm_run_window {
     double *values;        /* (count, columns) */
     size_t first, last;    /* rows of the window */
     double seconds, steps; /* of the window */
-    double rollout_s;      /* between two publications of weights, of the policy that publishes
-                              most seldom but does; of which the window has whole ones, if it is
-                              long enough; 0: unknown */
+    double rollout_s;      /* time of a rollout; 0: there are none, or parts of some */
 };
 
 /* Finds the window in the text of metrics.csv: the latest training, at most a minute, after the

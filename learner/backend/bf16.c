@@ -19,6 +19,10 @@
 #define OUTER      128u
 #define OUTER_ROWS 128u
 
+/* Zeros end a k alone, and where k is cut, no group of its sum is. */
+_Static_assert(PART_WORDS % RM_BF16_DEPTH == 0 && OUTER_ROWS / 2 % RM_BF16_DEPTH == 0,
+               "whole groups");
+
 static uint32_t words_of(uint32_t n)
 {
     return (n + 1) / 2;
@@ -187,6 +191,7 @@ static void product_tile(void *work, uint32_t index)
             memset(words + r * part.ldb + part.pairs, 0, (part.ldb - part.pairs) * sizeof *words);
         add_part(p, part, k, from, from + columns, y);
     }
+    rm_bf16_release_tiles();
     for (uint32_t r = 0; r < rows && p->act != RM_ACT_NONE; r++) {
         float *at = y + (size_t)r * p->m + from;
         p->cpu->kernels->activate(p->act, at, columns, at);
@@ -268,4 +273,5 @@ void rm_bf16_dw_tile(const float *dy, const float *x, uint32_t rows, uint32_t in
             (part.tiles ? rm_bf16_rows : rm_bf16_columns)(&part);
         }
     }
+    rm_bf16_release_tiles();
 }

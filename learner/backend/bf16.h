@@ -5,8 +5,9 @@
  * Narrow layers, with at most RM_NARROW_MAX inputs or outputs, have other loops and stay float32:
  * they would gain little, and observations and heads keep their precision.
  *
- * Tiles depend on the shape alone, and every element is one chain over k, so results are the same
- * for any number of threads and for every batch that a row is in. */
+ * Tiles depend on the shape alone, and an element is added up in the order of k, in groups that
+ * depend on k alone, so results are the same for any number of threads and for every batch that a
+ * row is in. */
 #ifndef RM_LEARNER_BACKEND_BF16_H
 #define RM_LEARNER_BACKEND_BF16_H
 

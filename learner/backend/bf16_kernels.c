@@ -138,9 +138,17 @@ bool rm_bf16_tiles(void)
 
 /* Tiles 0 to 3 are C's, 4 and 5 are B's, 6 and 7 are A's: up to two by two, each of up to 16 rows
  * of 16 words. Setting the shape takes time, so a thread keeps it. */
+static _Thread_local uint32_t shaped; /* 0: not */
+
+WITH_TILES void rm_bf16_release_tiles(void)
+{
+    if (shaped)
+        _tile_release();
+    shaped = 0;
+}
+
 static WITH_TILES void set_shape(uint32_t rows, uint32_t columns)
 {
-    static _Thread_local uint32_t shaped;
     static const uint8_t row_of[] = {0, 0, 1, 1, 0, 1}, column_of[] = {0, 1, 0, 1, 2, 2, 0, 1};
     struct {
         uint8_t palette, start, reserved[14];

@@ -35,8 +35,12 @@ struct rm_bf16_part {
 bool rm_bf16_supported(void);
 /* Whether this process may use AMX, which does many times as many operations a cycle as FMA. */
 bool rm_bf16_tiles(void);
+/* Call it after products in this thread: other code of the process may use tiles, too, and what
+ * they hold is saved whenever the thread loses its core. */
+void rm_bf16_release_tiles(void);
 
-/* Every element is one chain over the pairs, independent of other rows and columns. */
+/* Every element is added up in the order of the pairs, independent of other rows and columns: one
+ * by one, with tiles RM_BF16_DEPTH pairs and then their sum. */
 void rm_bf16_rows(const struct rm_bf16_part *part);
 void rm_bf16_columns(const struct rm_bf16_part *part);
 

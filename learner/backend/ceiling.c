@@ -62,6 +62,7 @@ static double bf16_products(void)
                                       .tiles = rm_bf16_tiles()};
     for (int i = 0; i < TURNS / 20; i++)
         rm_bf16_rows(&part);
+    rm_bf16_release_tiles();
     keep = c[0];
     return 4.0 * ROWS * RM_BF16_PANEL * PAIRS * (TURNS / 20.0);
 }

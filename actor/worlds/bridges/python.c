@@ -239,6 +239,16 @@ static void end_worker(struct share *share, int rc, char *sentence, size_t size,
     rm_python_worker_end(&share->worker);
 }
 
+/* Adds what the worker has used since the last look. */
+static void count_cpu(struct share *share)
+{
+    const uint64_t cpu = rm_python_worker_cpu_ns(&share->worker);
+    if (cpu > share->cpu_ns) {
+        rm_watch_add_world_cpu(cpu - share->cpu_ns);
+        share->cpu_ns = cpu;
+    }
+}
+
 /* A worker is lost while it stepped worlds. Its episodes end void, in the rows that come next. */
 static void lose(struct rm_env *env, struct share *share, int rc)
 {
@@ -246,6 +256,7 @@ static void lose(struct rm_env *env, struct share *share, int rc)
     static char lines[TRACEBACK_MAX];
 
     place_of(env, share, where, sizeof where);
+    count_cpu(share);
     end_worker(share, rc, sentence, sizeof sentence, lines, sizeof lines);
     snprintf(what, sizeof what, "%s: %s", where, sentence);
     print_error(what, lines);
@@ -310,6 +321,7 @@ static int start(struct rm_env *env, struct share *share, struct rm_error *error
                  ? rm_fail(error, -EINVAL, "world.options: too long")
                  : rm_python_worker_start(&share->worker, &env->launching.launch, order, error);
     free(order);
+    share->cpu_ns = 0;
     return rc;
 }
 
@@ -714,24 +726,12 @@ static void recycle(struct rm_env *env, struct share *share, struct rm_world_gro
     share->lost = true;
 }
 
-/* Adds what the worker has used since the last look. A new worker's time begins at 0. */
-static void count_cpu(struct share *share)
-{
-    const uint64_t now = rm_now_ns();
-    if (now - share->counted_ns < COUNT_NS)
-        return;
-    const uint64_t cpu = rm_python_worker_cpu_ns(&share->worker);
-    rm_watch_add_world_cpu(cpu - (cpu >= share->cpu_ns ? share->cpu_ns : 0));
-    share->cpu_ns = cpu;
-    share->counted_ns = now;
-}
-
 /* Every share of a group whose worker is asked answers, or is lost; rows for the agents of phase
  * `next`. */
 static int gather(struct rm_env *env, uint32_t g, uint32_t next, const struct rm_env_buffers *out)
 {
     struct group *group = &env->group[g];
-    const uint64_t until = env->until_ns ? env->until_ns : deadline(1);
+    const uint64_t until = env->until_ns ? env->until_ns : deadline(1), now = rm_now_ns();
     bool failed = false;
     for (uint32_t i = group->first; i < group->end; i++) {
         struct share *share = &env->share[i];
@@ -741,8 +741,9 @@ static int gather(struct rm_env *env, uint32_t g, uint32_t next, const struct rm
             if (rc < 0) {
                 lose(env, share, rc);
                 failed |= too_often(env);
-            } else {
+            } else if (now - share->counted_ns >= COUNT_NS) {
                 count_cpu(share);
+                share->counted_ns = now;
             }
         }
         for (uint32_t a = 0; a < env->spec->agents; a++) {

@@ -450,11 +450,12 @@ static void changes_of_rollouts_are_predicted(void **state)
 }
 
 /* Rollouts of a second, two tenths of it acting: where in a rollout the rows end does not change
- * the rate, nor do processes that step worlds count as others. */
+ * the rate, unless they are too few, which shows. Processes that step worlds do not count as
+ * others. */
 static void a_window_has_whole_rollouts(void **state)
 {
     (void)state;
-    for (int rows = 45; rows < 60; rows++) {
+    for (int rows = 15; rows < 60; rows++) {
         static struct rm_explained x;
         struct rm_error error = {""};
         char *csv = NULL;
@@ -462,7 +463,7 @@ static void a_window_has_whole_rollouts(void **state)
         FILE *out = open_memstream(&csv, &bytes);
         assert_non_null(out);
         fprintf(out, "time_s,steps,host_cores,host_cpu_s,daemon_cpu_s,policy.p.updates,"
-                     "policy.p.published,worker.learner-p.turns,worker.learner-p.cpu_ns,"
+                     "policy.p.rollouts,worker.learner-p.turns,worker.learner-p.cpu_ns,"
                      "worker.learner-p.phase_backward_ns,worker.learner-p.run_delay_ns,"
                      "worker.actor-0.turns,worker.actor-0.phase_environment_ns,"
                      "worker.actor-0.world_cpu_ns\n");
@@ -477,8 +478,10 @@ static void a_window_has_whole_rollouts(void **state)
         if (rm_explain_rows(&x, experiment_of(PPO("\"actor\": {\"worlds\": 16}")), csv, NULL,
                             &error))
             fail_msg("%d rows: %s", rows, error.text);
-        assert_true(fabs(x.steps_per_s - 100) < 1e-6);
-        assert_true(fabs(x.rollout_s - 1) < 1e-6);
+        if (rows >= 45 || x.rollout_s > 0) {
+            assert_true(fabs(x.steps_per_s - 100) < 1e-6);
+            assert_true(fabs(x.rollout_s - 1) < 1e-6);
+        }
         assert_true(x.load.around < 1e-6);
         rm_explained_free(&x);
         free(csv);

@@ -39,9 +39,9 @@ struct rm_context {
     uint32_t lanes, region, types, query_codes;
     uint32_t places, width;       /* of the context; floats of a row */
     struct rm_context_lane *lane; /* (lanes) */
-    float *rows;   /* (lanes, places + 1, width), with the transition that ends a region */
-    uint8_t *obs;  /* (lanes, obs_bytes): the observations in which the lanes acted */
-    float *x;      /* (lanes, places + 1, width) */
+    float *rows;  /* (lanes, places + 1, width), with the transition that ends a region */
+    uint8_t *obs; /* (lanes, obs_bytes): the observations in which the lanes acted */
+    float *x;     /* (lanes, places + 1, width) */
     struct rm_net_cache *cache;
 };
 

@@ -4,10 +4,12 @@
  * candidate runs once, and so do the file's own settings; every second turn has the reverse order.
  * The first round has one turn. The faster half enters the next round, which has twice as many; the
  * last one, of two candidates, goes on until the time is over. A candidate is judged by the
- * geometric mean of its ratios to the file's settings in all its turns. */
+ * geometric mean of its ratios to the file's settings in all its turns. Where rollouts take long,
+ * trials have shorter ones, with fewer minibatches of the same size. */
 #include "daemon/ctl/command.h"
 
 #include "config/config.h"
+#include "config/traits.h"
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/explain.h"
 #include "daemon/ctl/interrupt.h"
@@ -18,6 +20,7 @@
 #include "shm/base/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,6 +35,7 @@
 #define SECONDS_MAX    86400.0
 #define TRIAL_S        2.0 /* shortest worthwhile trial, starting included */
 #define TRIALS_MIN     8   /* with little time trials are even shorter, with long rollouts longer */
+#define SHORTER        8   /* times; for rollouts of which a run has less than two */
 #define GAIN           1.03 /* least gain for which the file's settings are left */
 #define ROLLOUTS_TIMES 5    /* a trial is as long as so many rollouts: it has two whole ones then */
 #define TRIALS         120  /* about the most; with more time trials are longer */
@@ -68,8 +72,9 @@ struct tuning {
     size_t knobs, count, field; /* candidates; of them still in the race, the first ones */
     struct candidate *candidate;
     unsigned trials;
-    double seconds;       /* for all */
-    double race_s, run_s; /* left when the race began; of a trial */
+    uint64_t steps, minibatches; /* of a trial's rollouts; 0: there are none */
+    double seconds;              /* for all */
+    double race_s, run_s;        /* left when the race began; of a trial */
     uint64_t began_ns;
 };
 
@@ -237,14 +242,47 @@ static void predict(struct tuning *t, const struct rm_explained *x)
 
 /* --- trials ----------------------------------------------------------------------------------- */
 
+static bool set_number(struct rm_experiment *e, const char *key, uint64_t number)
+{
+    struct rm_error ignored;
+    json_t *value = json_integer((json_int_t)number);
+    const bool valid = value && rm_config_set(e, key, value, &ignored) == 0;
+    json_decref(value);
+    return valid;
+}
+
+/* Halves rollouts until they are so many times as short, if their numbers allow it. Returns by what
+ * they were divided. */
+static unsigned shorten(struct tuning *t, double times)
+{
+    static struct rm_experiment shorter;
+    unsigned divided = 1;
+    shorter = *t->experiment;
+    while (divided < times && t->steps && t->steps % 2 == 0 && t->minibatches % 2 == 0 &&
+           set_number(&shorter, "algorithm.minibatches", t->minibatches / 2) &&
+           set_number(&shorter, "rollout.steps", t->steps / 2)) {
+        t->steps /= 2;
+        t->minibatches /= 2;
+        divided *= 2;
+    }
+    return divided;
+}
+
 /* One run of a candidate. Returns its rate, or NAN; the counters in *x if that is not NULL. */
 static double try_one(const struct tuning *t, const struct candidate *c, double seconds,
                       struct rm_explained *x)
 {
-    char *setting[KNOBS_MAX + 1];
+    char *setting[KNOBS_MAX + 3], steps[48], minibatches[48];
     const size_t n = settings_of(t, c, setting);
-    setting[n] = (char *)"run.steps=1000000000000000";
-    const double rate = rm_trial(&t->runs, setting, n + 1, seconds, x);
+    size_t all = n;
+    setting[all++] = (char *)"run.steps=1000000000000000";
+    if (t->steps) {
+        snprintf(steps, sizeof steps, "rollout.steps=%" PRIu64, t->steps);
+        snprintf(minibatches, sizeof minibatches, "algorithm.minibatches=%" PRIu64, t->minibatches);
+        setting[all++] = minibatches;
+        setting[all++] = steps;
+    }
+    const double rate = rm_trial(&t->runs, setting, all, seconds, x);
     free_settings(setting, n);
     return rate;
 }
@@ -483,6 +521,10 @@ static int race(struct tuning *t)
     char why[512];
     t->run_s = fmax(least_s, t->seconds / TRIALS);
     t->began_ns = rm_now_ns();
+    if (rm_algorithm_traits(t->experiment->algorithm.name)->rollout) {
+        t->steps = t->experiment->rollout.steps;
+        t->minibatches = t->experiment->algorithm.minibatches;
+    }
     find_knobs(t);
     find_candidates(t);
     if (!t->candidate)
@@ -492,14 +534,26 @@ static int race(struct tuning *t)
                                "nothing to tune: no key of %s that changes only its speed has "
                                "another value on this host",
                                t->given->argument[0]);
-    const double rate = try_one(t, &t->candidate[0], first_s, &x);
-    if (rm_interrupted())
-        return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
-    if (isnan(rate)) {
-        rm_trial_said(&t->runs, why, sizeof why);
-        return rm_ctl_complain(RM_CTL_FAILED, "%s does not run: %s", t->given->argument[0], why);
-    }
-    t->run_s = fmax(t->run_s, fmin(ROLLOUTS_TIMES * x.rollout_s, t->seconds / TRIALS_MIN));
+    double rate;
+    bool again;
+    do {
+        rate = try_one(t, &t->candidate[0], first_s, &x);
+        if (rm_interrupted())
+            return rm_ctl_complain(RM_CTL_FAILED, "interrupted: nothing is written");
+        if (isnan(rate)) {
+            rm_trial_said(&t->runs, why, sizeof why);
+            return rm_ctl_complain(RM_CTL_FAILED, "%s does not run: %s", t->given->argument[0],
+                                   why);
+        }
+        again = x.rollout_s == 0 && shorten(t, SHORTER) > 1;
+        if (again)
+            rm_explained_free(&x);
+    } while (again);
+    const double rollout_s = x.rollout_s / shorten(t, ROLLOUTS_TIMES * x.rollout_s / t->run_s);
+    t->run_s = fmax(t->run_s, fmin(ROLLOUTS_TIMES * rollout_s, t->seconds / TRIALS_MIN));
+    if (t->steps && t->steps != t->experiment->rollout.steps)
+        printf("rollouts take long: those of trials have %" PRIu64 " steps and %" PRIu64 " %s\n",
+               t->steps, t->minibatches, t->minibatches == 1 ? "minibatch" : "minibatches");
     predict(t, &x);
     rm_explained_free(&x);
     t->field = 1 + most_in_time(t, t->count - 1);

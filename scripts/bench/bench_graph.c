@@ -2,6 +2,7 @@
  * shows them, forward and backward.
  *
  * w2.graph           config/platformer-gat.json: attention over edges and tokens, 128 small mazes.
+ * w2.graph.bf16      the same with products in bf16; the ceiling is that of float32.
  * w2.graph.messages  config/platformer-sg-c0.json: two rounds of messages, 128 corridors.
  *
  * Counted in the products of the nodes that are there. Ceiling: the core's FMA peak. */
@@ -151,11 +152,16 @@ int main(int argc, char **argv)
 {
     struct rm_error error;
     rm_bench_pin(0);
+    const double attention = 50 * 128 + 3 * 4 * 128 * 128 + 128 * 256; /* of a node */
     need(rm_backend_cpu_create(&backend, 1, "auto", &error) == 0, error.text);
     if (rm_bench_wanted(argc, argv, "w2.graph"))
-        bench("w2.graph", "config/platformer-gat.json", 50 * 128 + 3 * 4 * 128 * 128 + 128 * 256);
+        bench("w2.graph", "config/platformer-gat.json", attention);
     if (rm_bench_wanted(argc, argv, "w2.graph.messages"))
         bench("w2.graph.messages", "config/platformer-sg-c0.json", 50 * 32 + 2 * 64 * 32);
+    rm_backend_destroy(backend);
+    need(rm_backend_cpu_create_for(&backend, 1, "auto", RM_COMPUTE_BF16, &error) == 0, error.text);
+    if (rm_bench_wanted(argc, argv, "w2.graph.bf16"))
+        bench("w2.graph.bf16", "config/platformer-gat.json", attention);
     rm_backend_destroy(backend);
     return 0;
 }

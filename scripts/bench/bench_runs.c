@@ -29,15 +29,17 @@
  *                        policy and value. Ceiling: the FMA peak of two cores over 82.6 MFLOP.
  * w0.train.small         the same of config/prover-ppo-small.json, 4 epochs, 60,000 steps: 3.28
  *                        MFLOP.
+ * w0.*.bf16              the same with learner.compute "bf16"; the ceiling is that of float32.
  * w2.train               steps a second of config/platformer-c0.json with 128 worlds, acting and
  *                        learning: 4 epochs of minibatches of 512. Ceiling: the FMA peak of two
  *                        cores over 0.69 MFLOP.
  * w2.train.checked       the same, with every result of every update searched for non-finite
- * numbers. w3.train               steps a second of config/goodhart-ppo.json (a convolutional
- * network of 4 million parameters, 192 worlds, 4 epochs of one minibatch), with rollouts of 16
- * steps instead of 128, from the first vector step to the last update. Ceiling: the FMA peak of two
- * cores over 281 MFLOP: a forward pass to act, four times three to learn without the gradient of
- * the observation. */
+ *                        numbers.
+ * w3.train               steps a second of config/goodhart-ppo.json (a convolutional network of 4
+ *                        million parameters, 192 worlds, 4 epochs of one minibatch), with rollouts
+ *                        of 16 steps instead of 128, from the first vector step to the last update.
+ *                        Ceiling: the FMA peak of two cores over 281 MFLOP: a forward pass to act,
+ *                        four times three to learn without the gradient of the observation. */
 #include "scripts/bench/report.h"
 #include "shm/base/clock.h"
 #include "shm/base/file.h"
@@ -247,12 +249,16 @@ static void bench_shipped(const char *name, const char *experiment, const char *
 #define NO_EVALUATION "evaluation.interval=0", "evaluation.final_episodes=0", "evaluation.worlds=1"
 #define TWO_CORES     "learner.threads=2", "actor.count=2", NO_EVALUATION
 
-static void bench_w0_rollout(const char *name, uint32_t actors)
+#define FP32 "learner.compute=fp32"
+#define BF16 "learner.compute=bf16"
+
+static void bench_w0_rollout(const char *name, uint32_t actors, const char *compute)
 {
     char count[24], note[64];
     snprintf(count, sizeof count, "actor.count=%u", actors);
     snprintf(note, sizeof note, "actors: %u, 64 worlds, 2.66 MFLOP a step", actors);
     const char *const settings[] = {NO_EVALUATION,
+                                    compute,
                                     count,
                                     "learner.threads=2",
                                     "actor.worlds=64",
@@ -264,15 +270,15 @@ static void bench_w0_rollout(const char *name, uint32_t actors)
     bench_shipped(name, "prover-ppo", settings, 2.66e6, true, note);
 }
 
-static void bench_w0_train(const char *name)
+static void bench_w0_train(const char *name, const char *compute)
 {
-    const char *const settings[] = {TWO_CORES, "run.steps=16384", NULL};
+    const char *const settings[] = {TWO_CORES, compute, "run.steps=16384", NULL};
     bench_shipped(name, "prover-ppo", settings, 82.6e6, false, "82.6 MFLOP a step, two cores");
 }
 
-static void bench_w0_small(const char *name)
+static void bench_w0_small(const char *name, const char *compute)
 {
-    const char *const settings[] = {TWO_CORES, "run.steps=60000", NULL};
+    const char *const settings[] = {TWO_CORES, compute, "run.steps=60000", NULL};
     bench_shipped(name, "prover-ppo-small", settings, 3.28e6, false,
                   "3.28 MFLOP a step, two cores");
 }
@@ -313,17 +319,23 @@ int main(int argc, char **argv)
     if (rm_bench_wanted(argc, argv, "dqn.cartpole.steps"))
         bench_dqn("dqn.cartpole.steps");
     if (rm_bench_wanted(argc, argv, "w0.rollout"))
-        bench_w0_rollout("w0.rollout", 2);
+        bench_w0_rollout("w0.rollout", 2, FP32);
+    if (rm_bench_wanted(argc, argv, "w0.rollout.bf16"))
+        bench_w0_rollout("w0.rollout.bf16", 2, BF16);
     for (uint32_t actors = 1; actors <= 16; actors *= 2) {
         char name[24];
         snprintf(name, sizeof name, "w0.workers.%u", actors);
         if (rm_bench_wanted(argc, argv, name))
-            bench_w0_rollout(name, actors);
+            bench_w0_rollout(name, actors, FP32);
     }
     if (rm_bench_wanted(argc, argv, "w0.train"))
-        bench_w0_train("w0.train");
+        bench_w0_train("w0.train", FP32);
+    if (rm_bench_wanted(argc, argv, "w0.train.bf16"))
+        bench_w0_train("w0.train.bf16", BF16);
     if (rm_bench_wanted(argc, argv, "w0.train.small"))
-        bench_w0_small("w0.train.small");
+        bench_w0_small("w0.train.small", FP32);
+    if (rm_bench_wanted(argc, argv, "w0.train.small.bf16"))
+        bench_w0_small("w0.train.small.bf16", BF16);
     if (rm_bench_wanted(argc, argv, "w2.train"))
         bench_w2("w2.train", "debug.check_finite=off");
     if (rm_bench_wanted(argc, argv, "w2.train.checked"))

@@ -8,9 +8,7 @@
 
 static uint64_t worked_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * RM_NS_PER_S + (uint64_t)t.tv_nsec;
+    return rm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static uint64_t voluntary_switches(void)

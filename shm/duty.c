@@ -152,10 +152,7 @@ struct used {
 
 static uint64_t process_cpu_ns(void)
 {
-    struct timespec used = {0, 0};
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * RM_NS_PER_S + (uint64_t)used.tv_nsec;
+    return rm_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* How long this thread could run and had no core; 0 where the kernel doesn't count it. */

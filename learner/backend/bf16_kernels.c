@@ -1,5 +1,6 @@
 #include "learner/backend/bf16_kernels.h"
 
+#include "learner/backend/pieces.h"
 #include "shm/atomic.h"
 
 #include <asm/prctl.h>
@@ -136,9 +137,8 @@ bool rm_bf16_tiles(void)
     return RM_PEEK(&has_tiles) == YES;
 }
 
-/* Tiles 0 to 3 are C's, 4 and 5 are B's, 6 and 7 are A's: up to two by two, each of up to 16 rows
- * of 16 words. Setting the shape takes time, so a thread keeps it. */
-static _Thread_local uint32_t shaped; /* 0: not */
+/* The shape of this thread's tiles, which it keeps, because setting it takes time; 0: none. */
+static _Thread_local uint32_t shaped;
 
 WITH_TILES void rm_bf16_release_tiles(void)
 {
@@ -147,6 +147,8 @@ WITH_TILES void rm_bf16_release_tiles(void)
     shaped = 0;
 }
 
+/* Tiles 0 to 3 are C's, 4 and 5 are B's, 6 and 7 are A's: up to two by two, each of up to 16 rows
+ * of 16 words. */
 static WITH_TILES void set_shape(uint32_t rows, uint32_t columns)
 {
     static const uint8_t row_of[] = {0, 0, 1, 1, 0, 1}, column_of[] = {0, 1, 0, 1, 2, 2, 0, 1};
@@ -158,10 +160,8 @@ static WITH_TILES void set_shape(uint32_t rows, uint32_t columns)
     const uint32_t wanted = rows << 8 | columns;
     if (shaped == wanted)
         return;
-    const uint32_t r[] = {rows < TILE_ROWS ? rows : TILE_ROWS,
-                          rows < TILE_ROWS ? 0 : rows - TILE_ROWS};
-    const uint32_t n[] = {columns < TILE_ROWS ? columns : TILE_ROWS,
-                          columns < TILE_ROWS ? 0 : columns - TILE_ROWS, TILE_ROWS};
+    const uint32_t r0 = rm_least(rows, TILE_ROWS), n0 = rm_least(columns, TILE_ROWS);
+    const uint32_t r[] = {r0, rows - r0}, n[] = {n0, columns - n0, TILE_ROWS};
     memset(&shape, 0, sizeof shape);
     shape.palette = 1;
     for (int t = 0; t < 8; t++) {
@@ -234,8 +234,8 @@ static WITH_TILES void rows_by_tiles(const struct rm_bf16_part *p)
     SEEN(p);
     for (uint32_t r = 0; r < p->rows; r += SIDE)
         for (uint32_t c = 0; c < p->columns; c += SIDE) {
-            const uint32_t rows = p->rows - r < SIDE ? p->rows - r : SIDE;
-            const uint32_t columns = p->columns - c < SIDE ? p->columns - c : SIDE;
+            const uint32_t rows = rm_least(p->rows - r, SIDE);
+            const uint32_t columns = rm_least(p->columns - c, SIDE);
             set_shape(rows, columns);
             if (rows > TILE_ROWS && columns > TILE_ROWS)
                 square(p, r, c, true, true);

@@ -9,12 +9,18 @@
 #define RM_NS_PER_S  1000000000ull
 #define RM_NS_PER_MS 1000000ull
 
+/* Nanoseconds on any clock; 0: it cannot be read. */
+static inline uint64_t rm_clock_ns(clockid_t clock)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * RM_NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 /* Nanoseconds on CLOCK_MONOTONIC: comparable between processes of one host. */
 static inline uint64_t rm_now_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * RM_NS_PER_S + (uint64_t)t.tv_nsec;
+    return rm_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* A time after a gap in which the process did not run: moved by the gap, at most to `latest`. It

@@ -516,10 +516,7 @@ uint64_t rm_python_worker_resident(const struct rm_python_worker *w)
 uint64_t rm_python_worker_cpu_ns(const struct rm_python_worker *w)
 {
     clockid_t clock;
-    struct timespec used;
-    if (clock_getcpuclockid(w->interpreter, &clock) || clock_gettime(clock, &used) < 0)
-        return 0;
-    return (uint64_t)used.tv_sec * RM_NS_PER_S + (uint64_t)used.tv_nsec;
+    return clock_getcpuclockid(w->interpreter, &clock) ? 0 : rm_clock_ns(clock);
 }
 
 int rm_python_worker_kill(struct rm_python_worker *w)

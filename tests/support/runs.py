@@ -24,11 +24,12 @@ class Home:
     def __init__(self, path, file="config/cartpole-dqn.json", settings=None):
         self.path, self.file = path, file
         self.settings = SETTINGS if settings is None else settings
-        self.process, self.user = None, None
+        self.process, self.user, self.socket = None, None, f"{path}/socket"
 
     def start(self, *options, environment=None, file=None, socket=None, name="t", **settings):
-        command = [f"{BUILD}/bin/ringmasterd", "--name", name, "--run-directory", self.path, "--socket",
-                   socket or f"{self.path}/socket", *options]
+        self.socket = socket or f"{self.path}/socket"
+        command = [f"{BUILD}/bin/ringmasterd", "--name", name, "--run-directory", self.path, "--socket", self.socket,
+                   *options]
         for key, value in {**self.settings, **{k.replace("__", "."): v for k, v in settings.items()}}.items():
             command += ["--set", f"{key}={value}"]
         self.process = subprocess.Popen([*command, file or self.file], stdout=subprocess.DEVNULL,
@@ -38,7 +39,7 @@ class Home:
         return self.process
 
     def ask(self, *words):
-        done = subprocess.run([f"{BUILD}/bin/ringctl", words[0], "--socket", f"{self.path}/socket", *words[1:]],
+        done = subprocess.run([f"{BUILD}/bin/ringctl", words[0], "--socket", self.socket, *words[1:]],
                               capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -59,8 +60,15 @@ class Home:
     def until_free(self):
         """Of one that was killed, the sweeper removes the socket and its lock a moment later."""
         end = time.monotonic() + PATIENCE_S
-        while any(name.startswith("socket") for name in os.listdir(self.path)) and time.monotonic() < end:
+        while any(map(os.path.exists, (self.socket, f"{self.socket}.lock"))) and time.monotonic() < end:
             time.sleep(0.02)
+
+    def kill(self):
+        """Leaves nobody who still makes or removes files in the directory."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        self.until_free()
 
     def steps(self):
         return self.status().get("progress", {}).get("steps", 0)
@@ -182,9 +190,7 @@ def report(tests, home_of=Home):
             except (AssertionError, OSError, RuntimeError, subprocess.TimeoutExpired) as error:
                 wrong, failed = f": {error}", failed + 1
             finally:
-                if home.process and home.process.poll() is None:
-                    home.process.kill()
-                    home.process.communicate()
+                home.kill()
         print(f"{'not ' if wrong else ''}ok {number} - {test.__name__.replace('_', ' ')}{wrong}"
               f"{f' # SKIP {skipped}' if skipped else ''}", flush=True)
     return 1 if failed else 0

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#define STEPS 60000
+#define STEPS 24000
 
 static struct rm_test_daemon d;
 

@@ -55,7 +55,7 @@ static void table(struct columns *c, const char *kind, const char *name,
     for (size_t i = 0; i < count; i++)
         column(c,
                COLUMN(.value = rm_metric_value(&metrics[i], block),
-                      .integer = metrics[i].type == RM_METRIC_U64,
+                      .integer = metrics[i].type != RM_METRIC_F64,
                       .main = is_main && is_main(metrics[i].name, block)),
                "%s.%s.%s", kind, name, metrics[i].name);
 }

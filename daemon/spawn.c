@@ -61,13 +61,15 @@ static void on_printed_closed(struct rm_printed *printed)
     count_closed(printed->user);
 }
 
-/* Clears the other slots: their duties died with the process. */
+/* All duties of the process ended with it. Clears the slots of the others. */
 static void clear_duties(struct rm_daemon *daemon, uint32_t process)
 {
     for (uint32_t i = 0; i < daemon->session.objects.workers; i++) {
         struct rm_board_worker *slot = &daemon->session.board.workers[i];
-        if (i != process && rm_session_process(&daemon->session, i) == process &&
-            RM_PEEK(&slot->state) != RM_WORKER_DONE)
+        if (rm_session_process(&daemon->session, i) != process)
+            continue;
+        rm_board_end_phase(slot);
+        if (i != process && RM_PEEK(&slot->state) != RM_WORKER_DONE)
             RM_RAISE(&slot->state, RM_WORKER_NONE);
     }
 }

@@ -173,18 +173,19 @@ static uint64_t booked_ns(const struct rm_board_worker *slot)
 {
     uint64_t total = 0;
     for (int p = 0; p < RM_PHASE_COUNT; p++)
-        total += RM_PEEK(&slot->phase_ns[p]);
+        total += rm_board_spent_ns(slot, &slot->phase_ns[p]);
     return total;
 }
 
-/* Shares of the time booked so far. */
+/* Shares of the time so far. */
 static json_t *phases(const struct rm_board_worker *slot)
 {
     uint64_t total = booked_ns(slot);
     json_t *o = json_object();
     for (int p = 0; p < RM_PHASE_COUNT; p++)
-        json_object_set_new(o, rm_phase_name(p),
-                            rm_json_finite(total ? ratio(RM_PEEK(&slot->phase_ns[p]), total) : 0));
+        json_object_set_new(
+            o, rm_phase_name(p),
+            rm_json_finite(total ? ratio(rm_board_spent_ns(slot, &slot->phase_ns[p]), total) : 0));
     return o;
 }
 
@@ -474,7 +475,7 @@ static json_t *values(const struct rm_metric *metrics, size_t n, const void *blo
     for (size_t i = 0; i < n; i++) {
         double value = rm_metric_value(&metrics[i], block);
         json_object_set_new(o, metrics[i].name,
-                            metrics[i].type == RM_METRIC_U64 ? count((uint64_t)value)
+                            metrics[i].type != RM_METRIC_F64 ? count((uint64_t)value)
                                                              : rm_json_finite(value));
     }
     return o;
@@ -497,7 +498,7 @@ static json_t *places(const struct rm_metric *metrics, size_t n)
     json_t *all = json_array();
     for (size_t i = 0; i < n; i++)
         json_array_append_new(all, json_pack("{s:s,s:s,s:I}", "name", metrics[i].name, "type",
-                                             metrics[i].type == RM_METRIC_U64 ? "u64" : "f64", "at",
+                                             metrics[i].type != RM_METRIC_F64 ? "u64" : "f64", "at",
                                              (json_int_t)metrics[i].offset));
     return all;
 }

@@ -130,10 +130,11 @@ static void take_shares(struct shares *shares, const struct rm_board_view *board
     memset(shares, 0, sizeof *shares);
     for (uint32_t w = 0; w < board->run->workers; w++) {
         double total = 0;
+        const struct rm_board_worker *slot = &board->workers[w];
         for (int p = 0; p < RM_PHASE_COUNT; p++)
-            total += (double)RM_PEEK(&board->workers[w].phase_ns[p]);
+            total += (double)rm_board_spent_ns(slot, &slot->phase_ns[p]);
         for (int p = 0; p < RM_PHASE_COUNT; p++) {
-            const double ns = (double)RM_PEEK(&board->workers[w].phase_ns[p]);
+            const double ns = (double)rm_board_spent_ns(slot, &slot->phase_ns[p]);
             shares->of[w][p] = total > 0 ? 100 * ns / total : NAN;
             shares->most[p] = fmax(shares->most[p], shares->of[w][p]);
         }

@@ -1,5 +1,6 @@
 #include "shm/board.h"
 
+#include "shm/base/clock.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -292,4 +293,51 @@ double rm_board_figure_evaluated(const struct rm_board_view *view, uint32_t agen
 uint32_t rm_board_figure_values(const struct rm_board_figure *figure)
 {
     return figure->words ? figure->words : 1;
+}
+
+/* --- time of workers -------------------------------------------------------------------------- */
+
+void rm_board_spend(struct rm_board_worker *worker, enum rm_phase phase, enum rm_wait wait,
+                    uint64_t ns)
+{
+    RM_POKE(&worker->phase, 0);
+    /* Whoever sees the sums sees that they have the phase. */
+    RM_RAISE(&worker->phase_ns[phase], RM_PEEK(&worker->phase_ns[phase]) + ns);
+    if (phase == RM_PHASE_WAITING)
+        RM_RAISE(&worker->wait_ns[wait], RM_PEEK(&worker->wait_ns[wait]) + ns);
+}
+
+/* How long the phase of this mark lasts by now. A moment may pass between two clocks. */
+static uint64_t lasts(uint64_t mark)
+{
+    const uint64_t now = rm_now_ns(), since = RM_TRACE_NS(mark, now + RM_NS_PER_S);
+    return now > since ? now - since : 0;
+}
+
+#define READ_TRIES 100 /* the worker changes the sums for a few nanoseconds */
+
+uint64_t rm_board_spent_ns(const struct rm_board_worker *worker, const _Atomic uint64_t *counter)
+{
+    uint64_t spent = 0, mark = 0;
+    for (int i = 0; i < READ_TRIES; i++) {
+        mark = RM_SEE(&worker->phase);
+        spent = RM_SEE(counter);
+        if (mark && RM_PEEK(&worker->phase) == mark)
+            break;
+        mark = 0;
+    }
+    const unsigned phase = RM_TRACE_PHASE(mark), wait = RM_TRACE_WAIT(mark);
+    const bool in_it =
+        (phase < RM_PHASE_COUNT && counter == &worker->phase_ns[phase]) ||
+        (phase == RM_PHASE_WAITING && wait < RM_WAIT_COUNT && counter == &worker->wait_ns[wait]);
+    return mark && in_it ? spent + lasts(mark) : spent;
+}
+
+void rm_board_end_phase(struct rm_board_worker *worker)
+{
+    const uint64_t mark = RM_PEEK(&worker->phase);
+    const unsigned phase = RM_TRACE_PHASE(mark), wait = RM_TRACE_WAIT(mark);
+    if (mark && phase < RM_PHASE_COUNT && wait < RM_WAIT_COUNT)
+        rm_board_spend(worker, (enum rm_phase)phase, (enum rm_wait)wait, lasts(mark));
+    RM_POKE(&worker->phase, 0);
 }

@@ -96,8 +96,8 @@ enum rm_wait {
     RM_WAIT_COUNT
 };
 
-/* While a trace is on, a duty writes a mark whenever it enters a phase: the time, what it waits for
- * and the phase. The newest RM_TRACE_MARKS are kept. */
+/* A mark of a phase: when a duty entered the phase, what it waits for and which phase it is. While
+ * a trace is on, a duty writes a mark for each phase. The newest RM_TRACE_MARKS are kept. */
 #define RM_TRACE_MARKS                 16384
 #define RM_TRACE_AWAY                  15 /* as a phase: another duty of the process has its turn */
 #define RM_TRACE_MARK(ns, wait, phase) ((ns) << 8 | (uint64_t)(wait) << 4 | (uint64_t)(phase))
@@ -217,8 +217,10 @@ struct rm_board_worker {
                                                * phase, an operation of an update */
     _Atomic uint64_t turns;                   /* do_work calls that did something */
     _Atomic uint64_t sleeps;                  /* waits on the wake */
+    /* Without the phase that the worker is in: rm_board_spent_ns() has it. */
     _Atomic uint64_t phase_ns[RM_PHASE_COUNT];
     _Atomic uint64_t wait_ns[RM_WAIT_COUNT];
+    _Atomic uint64_t phase; /* RM_TRACE_MARK of it; 0: none, or the two above are being changed */
     /* About the process, read fifty times a second. If a process has several duties, the first
      * one's slot has these numbers. */
     _Atomic uint64_t cpu_ns;       /* processor time of all its threads */
@@ -358,7 +360,7 @@ const char *rm_run_state_name(enum rm_run_state state);
 /* One row per exported number, driving CSV, TensorBoard, OpenMetrics, `ringctl metrics` and the
  * reference page. Kinds: a counter only grows, a gauge does not. */
 enum rm_metric_kind { RM_METRIC_COUNTER, RM_METRIC_GAUGE };
-enum rm_metric_type { RM_METRIC_U64, RM_METRIC_F64 };
+enum rm_metric_type { RM_METRIC_U64, RM_METRIC_F64, RM_METRIC_SPENT };
 struct rm_metric {
     const char *name; /* as in metric files: "updates" */
     const char *unit; /* "1", "seconds", "steps", "bytes" */
@@ -372,5 +374,17 @@ extern const size_t rm_policy_metric_count;
 extern const struct rm_metric rm_worker_metrics[]; /* of struct rm_board_worker */
 extern const size_t rm_worker_metric_count;
 double rm_metric_value(const struct rm_metric *metric, const void *block);
+
+/* Time in nanoseconds that a worker has spent in a phase, or waited for a reason: `counter` is one
+ * of its phase_ns[] or wait_ns[]. With the part of the phase that it is in: a worker may sleep for
+ * hours. */
+uint64_t rm_board_spent_ns(const struct rm_board_worker *worker, const _Atomic uint64_t *counter);
+/* Adds `ns` to a phase and, if that is RM_PHASE_WAITING, to what the worker waited for. The worker
+ * has no phase then, until it stores the next one. */
+void rm_board_spend(struct rm_board_worker *worker, enum rm_phase phase, enum rm_wait wait,
+                    uint64_t ns);
+/* Adds the phase that the worker was in when its process ended. For the daemon, while the worker
+ * has no process. */
+void rm_board_end_phase(struct rm_board_worker *worker);
 
 #endif

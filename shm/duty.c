@@ -77,6 +77,8 @@ void rm_phase_start(struct rm_phase_clock *clock, struct rm_board_worker *slot)
     clock->since_ns = rm_now_ns();
     clock->current = RM_PHASE_OTHER;
     clock->longer = 0;
+    clock->traced = false;
+    RM_RAISE(&slot->phase, RM_TRACE_MARK(clock->since_ns, 0, RM_PHASE_OTHER));
 }
 
 void rm_phase_lengthen(struct rm_phase_clock *clock, uint32_t phases, double by)
@@ -93,33 +95,44 @@ static uint64_t spin_until(uint64_t end_ns)
     return now;
 }
 
-/* A mark for who traces (shm/board.h). The count is stored last, for a reader that copies marks. */
-static void write_mark(struct rm_board_worker *slot, uint64_t now, unsigned wait, unsigned phase)
+/* The count is stored last, for a reader that copies marks. */
+static void write_mark(struct rm_board_worker *slot, uint64_t mark)
 {
     const uint64_t n = RM_PEEK(&slot->traced);
 
-    RM_POKE(&slot->trace_mark[n % RM_TRACE_MARKS], RM_TRACE_MARK(now, wait, phase));
+    RM_POKE(&slot->trace_mark[n % RM_TRACE_MARKS], mark);
     RM_RAISE(&slot->traced, n + 1);
 }
 
-static bool traces(const struct rm_board_worker *slot, uint64_t now)
+/* From now on the duty is in this phase. A trace begins with the phase before it. */
+static void show_phase(struct rm_phase_clock *clock, uint64_t before, unsigned wait, unsigned phase)
 {
-    return now < RM_PEEK(&slot->trace_until_ns);
+    struct rm_board_worker *slot = clock->slot;
+    const uint64_t mark = RM_TRACE_MARK(clock->since_ns, wait, phase);
+    const bool traced = clock->since_ns < RM_PEEK(&slot->trace_until_ns);
+
+    if (traced && !clock->traced)
+        write_mark(slot, before);
+    if (traced)
+        write_mark(slot, mark);
+    clock->traced = traced;
+    RM_RAISE(&slot->phase, mark);
 }
 
 enum rm_phase rm_phase_enter(struct rm_phase_clock *clock, enum rm_phase phase)
 {
+    struct rm_board_worker *slot = clock->slot;
     enum rm_phase old = clock->current;
     uint64_t now = rm_now_ns();
 
     if (clock->longer >> old & 1)
         now = spin_until(now + (uint64_t)(clock->longer_by * (double)(now - clock->since_ns)));
-    RM_ADD_OWN(&clock->slot->phase_ns[old], now - clock->since_ns);
-    RM_POKE(&clock->slot->heartbeat_ns, now); /* a turn may be long */
-    if (traces(clock->slot, now))
-        write_mark(clock->slot, now, clock->waits, phase);
+    const uint64_t before = RM_PEEK(&slot->phase);
+    rm_board_spend(slot, old, clock->waits, now - clock->since_ns);
+    RM_POKE(&slot->heartbeat_ns, now); /* a turn may be long */
     clock->since_ns = now;
     clock->current = phase;
+    show_phase(clock, before, clock->waits, phase);
     return old;
 }
 
@@ -235,11 +248,8 @@ static bool sleep_on(struct rm_duty *duty)
     enum rm_phase before = RM_PHASE_OTHER;
     bool looks = false;
 
-    uint64_t since = 0;
-    if (duty->clock) {
+    if (duty->clock)
         before = rm_phase_enter(duty->clock, RM_PHASE_WAITING);
-        since = duty->clock->since_ns;
-    }
     RM_RAISE(&duty->slot->state, RM_WORKER_WAITING);
     RM_ADD_OWN(&duty->slot->sleeps, 1);
     if (duty->poll_us && !RM_PEEK(&duty->run->pause)) {
@@ -251,10 +261,8 @@ static bool sleep_on(struct rm_duty *duty)
     }
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     RM_RAISE(&duty->slot->state, RM_WORKER_BUSY);
-    if (duty->clock) {
+    if (duty->clock)
         rm_phase_enter(duty->clock, before);
-        RM_ADD_OWN(&duty->slot->wait_ns[duty->clock->waits], duty->clock->since_ns - since);
-    }
     return looks;
 }
 
@@ -306,12 +314,20 @@ void rm_duty_failed(struct rm_board_worker *slot, const struct rm_error *error)
     RM_RAISE(&slot->state, RM_WORKER_FAILED);
 }
 
+/* The stopwatch stands still. */
+static void end_turn(struct rm_duty *duty)
+{
+    if (!duty->clock)
+        return;
+    rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+    show_phase(duty->clock, RM_PEEK(&duty->slot->phase), 0, RM_TRACE_AWAY);
+}
+
 static int finish(struct rm_duty *duty, struct used *used, struct rm_board_worker *first,
                   int result, const struct rm_error *error)
 {
     note_processor(used, first);
-    if (duty->clock)
-        rm_phase_enter(duty->clock, RM_PHASE_OTHER);
+    end_turn(duty);
     RM_POKE(&duty->slot->heartbeat_ns, rm_now_ns());
     if (result >= 0 || result == RM_DUTY_DONE) {
         RM_RAISE(&duty->slot->state, result == RM_DUTY_DONE ? RM_WORKER_DONE : RM_WORKER_NONE);
@@ -392,17 +408,7 @@ static void begin_turn(struct rm_duty *duty)
     if (!duty->clock)
         return;
     duty->clock->since_ns = rm_now_ns();
-    if (traces(duty->slot, duty->clock->since_ns))
-        write_mark(duty->slot, duty->clock->since_ns, 0, duty->clock->current);
-}
-
-static void end_turn(struct rm_duty *duty)
-{
-    if (!duty->clock)
-        return;
-    rm_phase_enter(duty->clock, RM_PHASE_OTHER);
-    if (traces(duty->slot, duty->clock->since_ns))
-        write_mark(duty->slot, duty->clock->since_ns, 0, RM_TRACE_AWAY);
+    show_phase(duty->clock, RM_PEEK(&duty->slot->phase), 0, duty->clock->current);
 }
 
 /* No duty sleeps while another has work. During the turn of one duty the stopwatches of the others
@@ -416,8 +422,10 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
 
     if (n == 0 || n > RM_ROUND_MAX)
         return rm_fail(error, -EINVAL, "duties: %zu in turn; must be 1 to %d", n, RM_ROUND_MAX);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         RM_RAISE(&duties[i].slot->state, RM_WORKER_BUSY);
+        end_turn(&duties[i]);
+    }
     while (left > 0) {
         bool worked = false;
 
@@ -461,7 +469,9 @@ int rm_duty_run_in_turn(struct rm_duty *duties, size_t n, struct rm_error *error
                 awake++;
             struct rm_duty sleeper = duties[awake];
             sleeper.wake = duties[0].wake;
+            begin_turn(&sleeper);
             sleep_on(&sleeper);
+            end_turn(&sleeper);
             prepared = false;
         }
     }

@@ -40,6 +40,7 @@ struct rm_phase_clock {
     uint64_t since_ns;
     enum rm_phase current;
     enum rm_wait waits; /* what the duty waits for: it sets this where do_work returns 0 */
+    bool traced;        /* the phase it is in has a mark */
     uint32_t longer;    /* phases that take longer, a bit each */
     double longer_by;
 };

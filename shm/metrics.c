@@ -153,11 +153,11 @@ const struct rm_metric rm_policy_metrics[] = {
 const size_t rm_policy_metric_count = COUNT(rm_policy_metrics);
 
 #define PHASE(name_, phase)                                                                        \
-    WORKER(COUNTER, U64, "phase_" name_ "_ns", phase_ns[phase], "nanoseconds",                     \
+    WORKER(COUNTER, SPENT, "phase_" name_ "_ns", phase_ns[phase], "nanoseconds",                   \
            "time spent in phase " name_)
 
 #define WAIT(name_, wait, what)                                                                    \
-    WORKER(COUNTER, U64, "wait_" name_ "_ns", wait_ns[wait], "nanoseconds",                        \
+    WORKER(COUNTER, SPENT, "wait_" name_ "_ns", wait_ns[wait], "nanoseconds",                      \
            "part of phase waiting: asleep until " what)
 
 const struct rm_metric rm_worker_metrics[] = {
@@ -217,5 +217,7 @@ double rm_metric_value(const struct rm_metric *metric, const void *block)
     const char *word = (const char *)block + metric->offset;
     if (metric->type == RM_METRIC_F64)
         return RM_PEEK((const _Atomic double *)(const void *)word);
+    if (metric->type == RM_METRIC_SPENT)
+        return (double)rm_board_spent_ns(block, (const _Atomic uint64_t *)(const void *)word);
     return (double)RM_PEEK((const _Atomic uint64_t *)(const void *)word);
 }

@@ -27,7 +27,8 @@
 struct track {
     uint64_t *mark; /* [count] */
     size_t count, room;
-    uint64_t next; /* the first that was not looked at yet */
+    uint64_t next;  /* the first that was not looked at yet */
+    uint64_t phase; /* the mark of the phase that it is in, while none was copied */
 };
 
 struct trace {
@@ -62,8 +63,11 @@ static bool look(struct trace *trace, uint32_t worker)
     struct track *t = &trace->track[worker];
     const uint64_t end = RM_SEE(&slot->traced);
     const uint64_t from = end - t->next > RM_TRACE_MARKS ? end - RM_TRACE_MARKS : t->next;
-    if (end <= t->next)
+    if (end <= t->next) {
+        if (!t->count)
+            t->phase = RM_PEEK(&slot->phase);
         return true;
+    }
     for (uint64_t m = from; m < end; m++)
         copy[m - from] = RM_PEEK(&slot->trace_mark[m % RM_TRACE_MARKS]);
     /* Mark number `newest`, which is being written, stands in the place of an old one. */
@@ -131,14 +135,13 @@ static uint64_t begins(const struct trace *trace, const struct track *t, size_t 
 
 static void write_track(struct trace *trace, FILE *out, uint32_t worker)
 {
-    const struct track *t = &trace->track[worker];
+    struct track *t = &trace->track[worker];
     const struct rm_board_worker *slot = &trace->board.workers[worker];
     char name[RM_NAME_MAX + 1];
     snprintf(name, sizeof name, "%.*s", RM_NAME_MAX, slot->name);
     write_name(out, "thread_name", worker + 1, name);
-    if (!t->count && RM_PEEK(&slot->state) == RM_WORKER_WAITING)
-        write_phase(out, worker + 1, rm_phase_name(RM_PHASE_WAITING), NULL, 0,
-                    trace->until_ns - trace->from_ns);
+    if (!t->count && t->phase) /* the same all the time: a duty marks changes */
+        (void)add(t, t->phase);
     uint64_t from = begins(trace, t, 0, trace->from_ns);
     for (size_t i = 0; i < t->count; i++) {
         const uint64_t to = begins(trace, t, i + 1, from);

@@ -205,9 +205,4 @@ void rm_snapshot_phases(const struct rm_snapshot_worker *now,
     }
     for (int p = 0; p < RM_PHASE_COUNT && total > 0; p++)
         share[p] /= total;
-    /* A sleeper books its sleep when it wakes. */
-    if (since && now->booked_s - before->booked_s <= 0 && !strcmp(now->state, "waiting")) {
-        memset(share, 0, RM_PHASE_COUNT * sizeof *share);
-        share[RM_PHASE_WAITING] = 1;
-    }
 }

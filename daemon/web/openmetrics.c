@@ -154,7 +154,7 @@ static const struct family families[] = {
     {"worker_deaths", COUNTER, WORKER_STATE, "deaths", 1, "times that the worker's process died",
      NULL},
     {"heartbeat_timestamp_seconds", GAUGE, SPECIAL, "worker", 1,
-     "time of the worker's latest sign of life, since 1970", write_heartbeat},
+     "time of the worker's latest sign of life, since 1970; now while it sleeps", write_heartbeat},
 
     {"daemon_cpu_seconds", COUNTER, HOST, "daemon_cpu_s", 1, "processor time of ringmasterd", NULL},
     {"cores", GAUGE, HOST, "cores", 1, "cores that the run may use", NULL},
@@ -346,16 +346,20 @@ static void write_state(const struct sink *s)
     }
 }
 
-/* Workers note the monotonic time, which this host's processes share. */
+/* Workers note the monotonic time, which this host's processes share. One that sleeps need not. */
 static void write_heartbeat(const struct sink *s)
 {
-    const json_t *workers = json_object_get(s->run->metrics, "workers");
+    const json_t *workers = json_object_get(s->run->metrics, "workers"),
+                 *states = json_object_get(s->run->status, "workers");
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     const double offset = (double)t.tv_sec + (double)t.tv_nsec * NS - (double)rm_now_ns() * NS;
     for (size_t w = 0; w < json_array_size(workers); w++) {
         const json_t *worker = json_array_get(workers, w);
-        const double ns = rm_json_number_at(json_object_get(worker, "values"), "heartbeat_ns");
+        const bool sleeps = !strcmp(text_of(json_array_get(states, w), "state"), "waiting");
+        const double ns =
+            sleeps ? (double)rm_now_ns()
+                   : rm_json_number_at(json_object_get(worker, "values"), "heartbeat_ns");
         if (ns > 0)
             sample(s, "worker", text_of(worker, "name"), NULL, NULL,
                    round((ns * NS + offset) * 1e3) / 1e3);

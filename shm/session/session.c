@@ -805,6 +805,7 @@ static void reset_board(struct rm_session *session)
         struct rm_board_worker *slot = &b->workers[w];
         RM_POKE(&slot->pid, 0);
         RM_POKE(&slot->wake.sleeping, 0);
+        RM_POKE(&slot->phase, 0);
         RM_RAISE(&slot->state, RM_WORKER_NONE);
         memset(slot->error, 0, sizeof slot->error);
     }

@@ -102,11 +102,6 @@ static void shares_are_of_the_time_since_the_last_look(void **state)
     now.worker[0].generation = 2;
     rm_snapshot_phases(&now.worker[0], &before.worker[0], share);
     assert_true(fabs(share[RM_PHASE_WAITING] - 0.25) < 1e-9);
-    /* Asleep all the while: nothing is booked before it wakes. */
-    now = before;
-    snprintf(now.worker[0].state, sizeof now.worker[0].state, "waiting");
-    rm_snapshot_phases(&now.worker[0], &before.worker[0], share);
-    assert_true(share[RM_PHASE_WAITING] == 1 && share[RM_PHASE_FORWARD] == 0);
     /* Nothing reported. */
     for (int p = 0; p < RM_PHASE_COUNT; p++)
         now.worker[0].phase[p] = NAN;

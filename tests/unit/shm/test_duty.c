@@ -357,8 +357,8 @@ static void phases_that_are_lengthened_take_longer(void **state)
     assert_true(slot->phase_ns[RM_PHASE_BACKWARD] <= rm_now_ns() - start + 1000000);
 }
 
-/* Phases leave marks until the trace's end, with what is waited for, and none at other times; of
- * more than there is room for, the newest stay. */
+/* The phase in which a trace begins leaves a mark, and so does each one until its end, with what is
+ * waited for. At other times there are none. Of more than there is room for, the newest stay. */
 static void phases_leave_marks_while_traced(void **state)
 {
     struct fixture *f = *state;
@@ -374,17 +374,91 @@ static void phases_leave_marks_while_traced(void **state)
     rm_phase_enter(&f->probe.clock, RM_PHASE_BACKWARD);
     f->probe.clock.waits = RM_WAIT_CREDIT;
     rm_phase_enter(&f->probe.clock, RM_PHASE_WAITING);
-    assert_int_equal(slot->traced, 2);
-    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[0]), RM_PHASE_BACKWARD);
-    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[1]), RM_PHASE_WAITING);
-    assert_int_equal(RM_TRACE_WAIT(slot->trace_mark[1]), RM_WAIT_CREDIT);
+    assert_int_equal(slot->traced, 3);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[0]), RM_PHASE_FORWARD);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[1]), RM_PHASE_BACKWARD);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[2]), RM_PHASE_WAITING);
+    assert_int_equal(RM_TRACE_WAIT(slot->trace_mark[2]), RM_WAIT_CREDIT);
     const uint64_t end = rm_now_ns(), first = RM_TRACE_NS(slot->trace_mark[0], end),
                    second = RM_TRACE_NS(slot->trace_mark[1], end);
     assert_true(start <= first && first <= second && second <= end);
     while (slot->traced <= RM_TRACE_MARKS)
         rm_phase_enter(&f->probe.clock, RM_PHASE_RING);
     assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[0]), RM_PHASE_RING);
-    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[1]), RM_PHASE_WAITING);
+    assert_int_equal(RM_TRACE_PHASE(slot->trace_mark[1]), RM_PHASE_BACKWARD);
+}
+
+static uint64_t spent(const struct rm_board_worker *slot, enum rm_phase phase)
+{
+    return rm_board_spent_ns(slot, &slot->phase_ns[phase]);
+}
+
+/* Readers see the phase that a duty is in. It is added once, also when the process ended in it. */
+static void time_of_the_phase_that_lasts_is_read(void **state)
+{
+    struct fixture *f = *state;
+    struct rm_board_worker *slot = f->duty.slot;
+    const _Atomic uint64_t *credit = &slot->wait_ns[RM_WAIT_CREDIT];
+
+    assert_int_equal(spent(slot, RM_PHASE_WAITING), 0);
+    rm_phase_start(&f->probe.clock, slot);
+    f->probe.clock.waits = RM_WAIT_CREDIT;
+    rm_phase_enter(&f->probe.clock, RM_PHASE_WAITING);
+    const uint64_t start = rm_now_ns();
+    usleep(3000);
+    assert_int_equal(slot->phase_ns[RM_PHASE_WAITING], 0);
+    assert_true(spent(slot, RM_PHASE_WAITING) >= 3000000);
+    assert_true(rm_board_spent_ns(slot, credit) >= 3000000);
+    assert_int_equal(rm_board_spent_ns(slot, &slot->wait_ns[RM_WAIT_PAUSE]), 0);
+    assert_int_equal(spent(slot, RM_PHASE_RING), 0);
+    const uint64_t before = spent(slot, RM_PHASE_WAITING);
+    rm_phase_enter(&f->probe.clock, RM_PHASE_RING);
+    const uint64_t waited = spent(slot, RM_PHASE_WAITING);
+    assert_true(waited >= before && waited <= rm_now_ns() - start + 1000000);
+    assert_int_equal(rm_board_spent_ns(slot, credit), waited);
+    usleep(2000);
+    rm_board_end_phase(slot);
+    const uint64_t ring = spent(slot, RM_PHASE_RING);
+    assert_true(ring >= 2000000);
+    usleep(1000);
+    assert_int_equal(spent(slot, RM_PHASE_RING), ring);
+    rm_board_end_phase(slot);
+    assert_int_equal(spent(slot, RM_PHASE_RING), ring);
+}
+
+/* While one thread changes phases others read sums that only grow and are never more than the time.
+ */
+static void *change_phases(void *clock)
+{
+    for (int i = 0; i < 200000; i++)
+        rm_phase_enter(clock, i % 2 ? RM_PHASE_WAITING : RM_PHASE_RING);
+    return NULL;
+}
+
+static void time_that_is_read_never_shrinks(void **state)
+{
+    struct fixture *f = *state;
+    const struct rm_board_worker *slot = f->duty.slot;
+    pthread_t thread;
+    uint64_t before = 0, now = 0;
+
+    const uint64_t start = rm_now_ns();
+    rm_phase_start(&f->probe.clock, f->duty.slot);
+    f->probe.clock.waits = RM_WAIT_ROWS;
+    assert_int_equal(pthread_create(&thread, NULL, change_phases, &f->probe.clock), 0);
+    do {
+        now = spent(slot, RM_PHASE_WAITING);
+        /* A worker that has no core while it changes the sums shows no phase. */
+        assert_true(now + 100000000 >= before && now <= rm_now_ns() - start);
+        before = now > before ? now : before;
+    } while (pthread_tryjoin_np(thread, NULL) != 0);
+    uint64_t sum = 0;
+    for (int p = 0; p < RM_PHASE_COUNT; p++)
+        sum += spent(slot, p);
+    const uint64_t all = rm_now_ns() - start;
+    assert_true(sum <= all && sum >= all - all / 100 - 5000000);
+    assert_true(rm_board_spent_ns(slot, &slot->wait_ns[RM_WAIT_ROWS]) <=
+                spent(slot, RM_PHASE_WAITING));
 }
 
 /* Of duties that have turns in one thread, one at a time has a phase. */
@@ -405,7 +479,7 @@ static void duties_in_turn_are_away_between_turns(void **state)
     assert_int_equal(rm_duty_run_in_turn(duties, 2, &error), RM_EXIT_OK);
     uint64_t over = 0;
     const uint64_t now = rm_now_ns();
-    for (uint64_t m = 0; m + 2 < duties[0].slot->traced; m += 3)
+    for (uint64_t m = 3; m + 2 < duties[0].slot->traced; m += 3)
         for (int i = 0; i < 2; i++) {
             const _Atomic uint64_t *mark = &duties[i].slot->trace_mark[m];
             assert_int_not_equal(RM_TRACE_PHASE(mark[0]), RM_TRACE_AWAY);
@@ -414,7 +488,7 @@ static void duties_in_turn_are_away_between_turns(void **state)
             over = RM_TRACE_NS(mark[2], now);
         }
     assert_int_equal(duties[0].slot->traced, duties[1].slot->traced);
-    assert_true(duties[0].slot->traced >= 9);
+    assert_true(duties[0].slot->traced >= 12);
 }
 
 int main(void)
@@ -432,6 +506,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(time_goes_to_the_current_phase, set_up, tear_down),
         cmocka_unit_test_setup_teardown(phases_that_are_lengthened_take_longer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(phases_leave_marks_while_traced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(time_of_the_phase_that_lasts_is_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(time_that_is_read_never_shrinks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(duties_in_turn_are_away_between_turns, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

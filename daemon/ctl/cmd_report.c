@@ -10,6 +10,7 @@
 #include "daemon/ctl/snapshot.h"
 #include "daemon/ctl/tool.h"
 #include "daemon/format.h"
+#include "shm/base/plural.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +24,7 @@
 #define AGENTS_MAX   12  /* of a plot: there are as many colours */
 
 struct run {
-    char directory[PATH_MAX];
+    char directory[PATH_MAX]; /* without links: `latest` moves on */
     json_t *status, *config;
     char *settings; /* those that runs of one experiment have in common */
     struct rm_snapshot now;
@@ -60,9 +61,11 @@ static char *settings_in_common(const json_t *config)
 static int read_run(struct run *run, const struct rm_ctl_arguments *given, const char *name)
 {
     char path[PATH_MAX + 16];
-    const int rc = rm_find_status(run->directory, &run->status, given, name);
+    const int rc = rm_find_status(path, &run->status, given, name);
     if (rc)
         return rc;
+    if (!realpath(path, run->directory))
+        return rm_ctl_complain(RM_CTL_FAILED, "%s: %s", path, strerror(errno));
     snprintf(path, sizeof path, "%s/config.json", run->directory);
     run->config = json_load_file(path, 0, NULL);
     if (!run->config)
@@ -356,15 +359,18 @@ static int write_figure(struct report *r, const char *figure)
     p->plot = (struct rm_plot){.title = figure,
                                .x_label = "steps per agent",
                                .y_label = "mean over episodes; points: evaluations"};
+    unsigned found = 0;
     for (size_t from = 0, to; from < r->count; from = to) {
         to = group_end(r, from);
-        for (unsigned a = 0; a < r->runs[from]->now.agents && p->lines < AGENTS_MAX; a++)
-            if (has_figure(&r->runs[from]->now.agent[a], figure))
+        for (unsigned a = 0; a < r->runs[from]->now.agents; a++)
+            if (has_figure(&r->runs[from]->now.agent[a], figure) && found++ < AGENTS_MAX)
                 add_figure(p, r, from, to, a, figure);
     }
     char name[2 * RM_NAME_MAX + 2];
     snprintf(file, sizeof file, "figure-%s", column_of(figure, name, sizeof name));
     const int rc = write_plot(r, &p->plot, file);
+    if (found > AGENTS_MAX)
+        fprintf(r->out, "<p>The first %d of %u lines are drawn.</p>\n", AGENTS_MAX, found);
     while (p->curve_count)
         rm_curve_close(&p->curves[--p->curve_count]);
     free(p);
@@ -472,18 +478,49 @@ static bool is_news(const char *line)
     return true;
 }
 
+/* In the order in which lines are left out. Deaths are warnings, changed settings notices. */
+enum news { NEWS_CHECKPOINT = 0, NEWS_INFO, NEWS_WARNING, NEWS_COUNT };
+
+static enum news kind_of(const char *line)
+{
+    const char *level = strchr(line, ' ');
+    if (!level || strncmp(level, " info ", 6) != 0)
+        return NEWS_WARNING;
+    return strncmp(level, " info    checkpoint ", 20) ? NEWS_INFO : NEWS_CHECKPOINT;
+}
+
+/* Of too many lines, leaves out the oldest of each kind. */
 static void write_happened(FILE *out, const char *directory)
 {
     char path[PATH_MAX + 16];
-    size_t shown = 0;
+    size_t left_out[NEWS_COUNT] = {0}, over = 0;
     snprintf(path, sizeof path, "%s/log.txt", directory);
     struct rm_lines log = rm_lines_open(path);
-    fputs("<h3>What happened</h3>\n<pre>", out);
     for (const char *line; (line = rm_lines_next(&log));)
-        if (is_news(line) && shown++ < HAPPENED_MAX)
+        if (is_news(line)) {
+            left_out[kind_of(line)]++;
+            over++;
+        }
+    rm_lines_close(&log);
+    over -= over < HAPPENED_MAX ? over : HAPPENED_MAX;
+    for (int k = 0; k < NEWS_COUNT; over -= left_out[k++])
+        left_out[k] = over < left_out[k] ? over : left_out[k];
+    fputs("<h3>What happened</h3>\n<pre>", out);
+    const size_t checkpoints = left_out[NEWS_CHECKPOINT];
+    const size_t others = left_out[NEWS_INFO] + left_out[NEWS_WARNING];
+    if (checkpoints || others)
+        fprintf(out, "only in log.txt: %zu older %s of checkpoints, %zu other older %s\n",
+                checkpoints, rm_plural(checkpoints, "line", "lines"), others,
+                rm_plural(others, "line", "lines"));
+    log = rm_lines_open(path);
+    for (const char *line; (line = rm_lines_next(&log));) {
+        if (!is_news(line))
+            continue;
+        if (left_out[kind_of(line)])
+            left_out[kind_of(line)]--;
+        else
             rm_html_text(out, line);
-    if (shown > HAPPENED_MAX)
-        fprintf(out, "%zu more lines in log.txt\n", shown - HAPPENED_MAX);
+    }
     fputs("</pre>\n", out);
     rm_lines_close(&log);
 }

@@ -7,24 +7,36 @@ const struct rm_ctl_option rm_ctl_common_options[] = {
     {NULL, NULL, NULL, RM_COMPLETE_NOTHING, false},
 };
 
-const struct rm_ctl_option rm_ctl_connection_options[] = {
-    {"socket", "PATH", "Connects to the experiment that listens at this path, whatever its name.",
-     RM_COMPLETE_FILE, false},
-    {"timeout", "SECONDS", "Waits so long for a reply (default 10; 0: no limit).",
-     RM_COMPLETE_NOTHING, false},
-    {"json", NULL, "Prints the reply as JSON, for programs.", RM_COMPLETE_NOTHING, false},
-    {NULL, NULL, NULL, RM_COMPLETE_NOTHING, false},
-};
-
+#define END                                                                                        \
+    {                                                                                              \
+        NULL, NULL, NULL, RM_COMPLETE_NOTHING, false                                               \
+    }
+#define SOCKET_OPTION                                                                              \
+    {                                                                                              \
+        "socket", "PATH",                                                                          \
+            "Connects to the experiment that listens at this path, whatever its name.",            \
+            RM_COMPLETE_FILE, false                                                                \
+    }
+#define TIMEOUT_OPTION                                                                             \
+    {                                                                                              \
+        "timeout", "SECONDS", "Waits so long for a reply (default 10; 0: no limit).",              \
+            RM_COMPLETE_NOTHING, false                                                             \
+    }
 #define SET_OPTION                                                                                 \
     {                                                                                              \
         "set", "KEY=VALUE", "Overrides a key of the file; may be given again.",                    \
             RM_COMPLETE_SETTING, true                                                              \
     }
-#define END                                                                                        \
-    {                                                                                              \
-        NULL, NULL, NULL, RM_COMPLETE_NOTHING, false                                               \
-    }
+
+const struct rm_ctl_option rm_ctl_connection_options[] = {
+    SOCKET_OPTION,
+    TIMEOUT_OPTION,
+    {"json", NULL, "Prints the reply as JSON, for programs.", RM_COMPLETE_NOTHING, false},
+    END,
+};
+
+/* Of commands that print no reply. */
+static const struct rm_ctl_option silent_options[] = {SOCKET_OPTION, TIMEOUT_OPTION, END};
 
 static const struct rm_ctl_option run_options[] = {
     SET_OPTION,
@@ -181,8 +193,7 @@ static const struct rm_ctl_option logs_options[] = {
      RM_COMPLETE_NOTHING, false},
     {"socket", "PATH", "Reads the log of the experiment that listens there, whatever its name.",
      RM_COMPLETE_FILE, false},
-    {"timeout", "SECONDS", "Waits so long for a reply (default 10; 0: no limit).",
-     RM_COMPLETE_NOTHING, false},
+    TIMEOUT_OPTION,
     END,
 };
 
@@ -335,7 +346,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
              "are overwritten, it counts them and marks the gap.",
      .arguments = {NAME_ARGUMENT},
      .options = trace_options,
-     .group = rm_ctl_connection_options,
+     .group = silent_options,
      .run = rm_ctl_trace},
     {.name = "metrics",
      .summary = "print all counters and gauges",
@@ -463,7 +474,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
              "resumes, s changes the order of the workers, e evaluates, n shows the next "
              "experiment, ? shows help.",
      .arguments = {NAME_ARGUMENT},
-     .group = rm_ctl_connection_options,
+     .group = silent_options,
      .run = rm_ctl_top},
     {.name = "query-schema",
      .summary = "print the commands of the control protocol",

@@ -107,7 +107,9 @@ void rm_man_ringctl(FILE *out)
         "that is running. Every command has `--help`. The value of an option is the next word, "
         "or follows an equals sign.");
     rm_mdoc_line(out, ".Pp");
-    rm_mdoc_text(out, "Commands that connect to a running experiment also take:");
+    rm_mdoc_text(
+        out, "Commands that connect to a running experiment also take, `top` and `trace` without "
+             "`--json`:");
     write_list(out, rm_ctl_connection_options);
     rm_mdoc_line(out, ".Pp");
     rm_mdoc_text(out, "The commands are:");

@@ -179,9 +179,6 @@ static void loop(struct view *view)
 
 int rm_ctl_top(const struct rm_ctl_arguments *given)
 {
-    if (rm_ctl_flag(given, "json"))
-        return rm_ctl_complain(RM_CTL_USAGE, "top draws on a terminal; 'ringctl status --json' is "
-                                             "for programs");
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return rm_ctl_complain(RM_CTL_USAGE, "top needs a terminal; 'ringctl status' does not");
     struct view *view = calloc(1, sizeof *view);

@@ -201,6 +201,15 @@ static void draw_curve(int y, const struct rm_curve *curve)
               rm_format_measure(most).s);
 }
 
+/* With the change if there is room for all of it. */
+static void draw_verdict(int y, const char *verdict)
+{
+    if ((int)strlen(verdict) <= COLS)
+        put(y, 0, A_NORMAL, "%s", verdict);
+    else
+        put(y, 0, A_NORMAL, "%.*s ~", (int)strcspn(verdict, ";"), verdict);
+}
+
 static int draw_head(const struct rm_top *top)
 {
     const struct rm_snapshot *s = top->now;
@@ -234,7 +243,7 @@ static int draw_head(const struct rm_top *top)
             draw_curve(y++, &top->curve);
     }
     if (top->verdict[0])
-        put(y++, 0, A_NORMAL, "%s", top->verdict);
+        draw_verdict(y++, top->verdict);
     if (s->error[0])
         put(y++, 0, paint(PAIR_BAD) | A_BOLD, "%s", s->error);
     return y + 1;

@@ -312,13 +312,19 @@ static void the_help_page_is_not_cut(void **state)
         assert_true(!strchr(line_of(y), '~') || !strncmp(line_of(y), "  ~  ", 5));
 }
 
-/* The longest that is usual has room on 80 columns; what has none ends before a word. */
+/* A change that has no room on 80 columns is left out as a whole; a longer verdict ends before a
+ * word. */
 static void the_verdict_is_one_line(void **state)
 {
     static const char usual[] =
         "the update limits the run; limiter.updates_per_step=0.125 +97 % (other learning)";
-    static const char longer[] = "no single limit: waiting for checkpoints and the load of other "
-                                 "processes; sample.batch=16 +123 %";
+    static const char *const longer[][2] = {
+        {"the load of other processes limits the run",
+         "; limiter.updates_per_step=0.25 +93 % (other learning)"},
+        {"no single limit: waiting for checkpoints and the load of other processes",
+         "; sample.batch=16 +123 %"},
+    };
+    char left[2 * MOST_COLUMNS];
     struct rm_top top;
     (void)state;
     begin(&top);
@@ -329,12 +335,18 @@ static void the_verdict_is_one_line(void **state)
     assert_int_equal(strlen(usual), 80);
     assert_int_not_equal(line_with(usual), -1);
     assert_int_equal(line_with("WORKER"), workers + 1);
-    snprintf(top.verdict, sizeof top.verdict, "%s", longer);
-    draw(&top, 80);
-    const int cut = line_with("no single limit");
-    assert_true(cut > 0);
-    assert_non_null(strstr(line_of(cut), " of other processes; ~ "));
-    assert_int_equal(line_with("WORKER"), workers + 1);
+    for (int i = 0; i < 2; i++) {
+        snprintf(top.verdict, sizeof top.verdict, "%s%s", longer[i][0], longer[i][1]);
+        draw(&top, 80);
+        snprintf(left, sizeof left, "%s ~  ", longer[i][0]);
+        assert_int_not_equal(line_with(left), -1);
+        assert_int_equal(line_with("WORKER"), workers + 1);
+        draw(&top, 120);
+        assert_int_not_equal(line_with(top.verdict), -1);
+    }
+    draw(&top, 60);
+    assert_int_not_equal(line_with("no single limit: waiting for checkpoints and the load of ~ "),
+                         -1);
 }
 
 /* Rows of a run: an actor and a learner, one of which works all the time. */

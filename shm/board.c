@@ -301,13 +301,13 @@ void rm_board_spend(struct rm_board_worker *worker, enum rm_phase phase, enum rm
                     uint64_t ns)
 {
     RM_POKE(&worker->phase, 0);
-    /* Whoever sees the sums sees that they have the phase. */
+    /* A reader that sees the new sum sees no phase that would be added to it again. */
     RM_RAISE(&worker->phase_ns[phase], RM_PEEK(&worker->phase_ns[phase]) + ns);
     if (phase == RM_PHASE_WAITING)
         RM_RAISE(&worker->wait_ns[wait], RM_PEEK(&worker->wait_ns[wait]) + ns);
 }
 
-/* How long the phase of this mark lasts by now. A moment may pass between two clocks. */
+/* How long the phase of this mark has lasted. Clocks of two cores may differ. */
 static uint64_t lasts(uint64_t mark)
 {
     const uint64_t now = rm_now_ns(), since = RM_TRACE_NS(mark, now + RM_NS_PER_S);

@@ -228,7 +228,8 @@ static const struct rm_lever levers[] = {
     {"algorithm.minibatches", true, false},
     {"rollout.steps", true, false},
     {"rollout.max_policy_lag", true, false},
-    /* Without effect on speed in this model. */
+    /* Without effect on speed in this model; limiter.wake and limiter.poll_us only in a run that
+     * does not poll. */
     {"ring.capacity", true, true},
     {"limiter.wake", false, true},
     {"limiter.poll_us", false, true},
@@ -373,10 +374,17 @@ static void check_key(void *user, const char *path, const char *before, const ch
         rm_fail(error, -ENOTSUP, "%s: explain has no model of a change of this key", path);
 }
 
+/* How long duties that wait sleep before they look again; 0: an event wakes them. */
+static uint32_t poll_us(const struct rm_experiment *e)
+{
+    return e->limiter.wake == RM_WAKE_POLL ? e->limiter.poll_us : 0;
+}
+
 /* Work takes longer while other cores of the host are busy: they share caches, and often cores. */
 static double contention(const struct rm_load *load)
 {
-    const double busy = fmin(load->cores, rm_load_busy(load) + load->around);
+    const double around = isnan(load->around) ? 0 : load->around;
+    const double busy = fmin(load->cores, rm_load_busy(load) + around);
     return 1 + CONTENTION * fmax(0, busy - 1);
 }
 
@@ -397,6 +405,9 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     rm_config_diff(from, to, check_key, &unknown);
     if (unknown.text[0])
         return rm_fail(error, -ENOTSUP, "%s", unknown.text);
+    if (to->mode == RM_MODE_FREE && poll_us(to) != poll_us(from))
+        return rm_fail(error, -ENOTSUP,
+                       "limiter.wake, limiter.poll_us: explain has no model of polling");
     *after = *before;
     after->experiment = to;
     change_acting(&after->acting, from, to);

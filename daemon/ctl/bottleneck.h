@@ -30,9 +30,9 @@ struct rm_load {
     const struct rm_experiment *experiment; /* the settings of these numbers */
     double cores;                           /* of the host */
     double other;                           /* cores that other processes take from the run */
-    double around;                          /* cores that are busy with other processes */
-    double updates_per_step;                /* of a learner, measured */
-    struct rm_work acting;                  /* of all actors together */
+    double around;           /* cores that are busy with other processes; NAN: not known */
+    double updates_per_step; /* of a learner, measured */
+    struct rm_work acting;   /* of all actors together */
     uint32_t learners;
     struct rm_work learner[RM_BOARD_POLICIES];
     struct rm_work evaluating;

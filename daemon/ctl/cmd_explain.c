@@ -34,8 +34,11 @@ static void print_verdict(const struct rm_explained *x, const struct rm_style *s
         printf("alone on the host: about %s steps/s\n", rm_format_count(x->alone_steps_per_s).s);
     char evidence[RM_EVIDENCE_MAX];
     rm_evidence_text(&x->evidence, x->experiment, evidence, sizeof evidence);
-    printf("cores: %s; this run uses %.2f of them, other processes %.2f\n%s\n",
-           rm_format_number(x->load.cores).s, rm_load_busy(&x->load), x->load.around, evidence);
+    char others[32] = "not known";
+    if (!isnan(x->load.around))
+        snprintf(others, sizeof others, "%.2f", x->load.around);
+    printf("cores: %s; this run uses %.2f of them, other processes %s\n%s\n",
+           rm_format_number(x->load.cores).s, rm_load_busy(&x->load), others, evidence);
 }
 
 /* The two largest shares by name: "forward 31%, backward 20%"; a single one by its name alone, if
@@ -134,6 +137,13 @@ static double gain(const struct rm_explained *x, double steps_per_s)
     return 100 * (steps_per_s / x->steps_per_s - 1);
 }
 
+static const char *note(const struct rm_explained_change *change)
+{
+    if (strcmp(change->key, "limiter.poll_us") == 0)
+        return " (read only with limiter.wake \"poll\")";
+    return change->learns ? " (changes what is learned)" : "";
+}
+
 static void print_changes(const char *title, const struct rm_explained_change *changes,
                           uint32_t count, const struct rm_explained *x)
 {
@@ -143,8 +153,7 @@ static void print_changes(const char *title, const struct rm_explained_change *c
         printf("  %s=%s: %s steps/s, %+.0f %% (%+.0f to %+.0f)%s\n", changes[i].key,
                changes[i].value, rm_format_count(changes[i].rate.steps_per_s).s,
                gain(x, changes[i].rate.steps_per_s), gain(x, changes[i].rate.low),
-               gain(x, changes[i].rate.high),
-               changes[i].learns ? " (changes what is learned)" : "");
+               gain(x, changes[i].rate.high), note(&changes[i]));
 }
 
 static void print_human(const struct rm_explained *x)

@@ -15,6 +15,7 @@
 #define WORTH       1.03 /* least gain that is worth naming */
 #define MISS        0.06 /* four of five predictions miss by less: the logarithm of a ratio */
 #define FAR         8.0 /* up to this factor of a number; farther, misses grow with its logarithm */
+#define TURN_MISS   0.075 /* of the logarithm of the factor of the worlds in an actor's turn */
 
 /* --- duties ---------------------------------------------------------------------------------- */
 
@@ -192,12 +193,15 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
                  cores = rm_run_window_value(w, w->last, "host_cores");
     l->cores = isfinite(cores) && cores > 0 ? cores : 1;
     l->daemon_s = isfinite(daemon_s) ? daemon_s / x->steps : 0;
-    double other = (isfinite(host_s) ? host_s : 0) - cpu - (isfinite(daemon_s) ? daemon_s : 0);
+    l->held = fmin(0.9, held / x->window_s);
+    l->around = NAN;
+    if (isnan(host_s))
+        return;
+    double other = host_s - cpu - (isfinite(daemon_s) ? daemon_s : 0);
     other = fmax(0, other) + (isfinite(steal_s) ? steal_s : 0);
     l->around = fmin(other / x->window_s, l->cores * 15 / 16);
     /* What others take does not matter to a run that hardly ever waits for a core: they yield. */
     l->other = l->around * fmin(1, costly_delay_s(x) / (YIELDS * other + 1e-9));
-    l->held = fmin(0.9, held / x->window_s);
 }
 
 /* Shares of the window, for people. */
@@ -216,9 +220,14 @@ static void finish_duty(struct rm_run_duty *d)
 static void judge(struct rm_explained *x)
 {
     x->first = x->second = RM_STATION_WORLD;
+    /* Where duties overlap, only the host's counters show what others take. */
+    const bool others_known =
+        !isnan(x->load.around) || rm_coupling_of(x->experiment) != RM_COUPLING_OVERLAP;
     double most = -1, next = -1;
     for (int s = 0; s < RM_STATION_COUNT; s++) {
-        const double e = x->elasticity[s] = rm_load_elasticity(&x->load, (enum rm_station)s);
+        const double e = x->elasticity[s] = s == RM_STATION_HOST && !others_known
+                                                ? NAN
+                                                : rm_load_elasticity(&x->load, (enum rm_station)s);
         if (e > most) {
             next = most;
             x->second = x->first;
@@ -232,7 +241,7 @@ static void judge(struct rm_explained *x)
     x->known = x->unexplained < UNEXPLAINED;
     x->single = x->known && most - next >= APART;
     const struct rm_load alone = rm_load_longer(&x->load, RM_STATION_HOST, 0);
-    x->alone_steps_per_s = 1 / rm_load_step_s(&alone);
+    x->alone_steps_per_s = others_known ? 1 / rm_load_step_s(&alone) : NAN;
 }
 
 /* The logarithm of the factor by which a number changes; 0: it is none, or without a factor. */
@@ -246,12 +255,17 @@ static double distance(const struct rm_experiment *from, const struct rm_experim
     return factor > 0 && isfinite(factor) ? fabs(log(factor)) : 0;
 }
 
+static double worlds_in_a_turn(const struct rm_experiment *e)
+{
+    return fmax(1, e->actor.worlds) / fmax(1, e->actor.count);
+}
+
 int rm_explain_change(const struct rm_explained *x, const char *const *settings, size_t count,
                       struct rm_predicted *rate, struct rm_error *error)
 {
     struct rm_experiment *to = malloc(sizeof *to);
     struct rm_load after;
-    double farthest = log(FAR);
+    double miss = MISS;
     int rc = to ? 0 : rm_fail(error, -ENOMEM, "no memory for an experiment");
     if (to)
         *to = *x->experiment;
@@ -270,14 +284,16 @@ int rm_explain_change(const struct rm_explained *x, const char *const *settings,
         json_decref(given);
         const struct rm_lever *lever = rc == 0 ? rm_lever_find(key) : NULL;
         if (lever && !lever->idle)
-            farthest = fmax(farthest, distance(x->experiment, to, key));
+            miss = fmax(miss, MISS * distance(x->experiment, to, key) / log(FAR));
     }
     if (rc == 0)
         rc = rm_load_change(&after, &x->load, to, error);
     if (rc == 0) {
         const double steps_per_s = 1 / rm_load_step_s(&after);
-        const double miss = exp(MISS * farthest / log(FAR));
-        *rate = (struct rm_predicted){steps_per_s, steps_per_s / miss, steps_per_s * miss};
+        const double turn = log(worlds_in_a_turn(to) / worlds_in_a_turn(x->experiment));
+        miss = fmax(miss, TURN_MISS * fabs(turn));
+        *rate =
+            (struct rm_predicted){steps_per_s, steps_per_s / exp(miss), steps_per_s * exp(miss)};
     }
     free(to);
     return rc;
@@ -502,12 +518,18 @@ bool rm_explain_sentence(const char *directory, char *text, size_t size)
     return explained;
 }
 
+/* NAN, not known, is null. */
+static json_t *number_json(double number)
+{
+    return isnan(number) ? json_null() : json_real(number);
+}
+
 json_t *rm_explained_json(const struct rm_explained *x)
 {
     json_t *stations = json_object(), *work = json_object(), *duties = json_array();
     for (int s = 0; s < RM_STATION_COUNT; s++) {
         const char *name = rm_station_name((enum rm_station)s);
-        json_object_set_new(stations, name, json_real(x->elasticity[s]));
+        json_object_set_new(stations, name, number_json(x->elasticity[s]));
         json_object_set_new(work, name, json_real(rm_load_station_s(&x->load, (enum rm_station)s)));
     }
     for (uint32_t i = 0; i < x->duties; i++)
@@ -527,9 +549,10 @@ json_t *rm_explained_json(const struct rm_explained *x)
     json_object_set_new(all, "unexplained", json_real(x->unexplained));
     json_object_set_new(all, "cores", json_real(x->load.cores));
     json_object_set_new(all, "cores_busy", json_real(rm_load_busy(&x->load)));
-    json_object_set_new(all, "cores_other", json_real(x->load.around));
-    json_object_set_new(all, "cores_lost", json_real(x->load.other));
-    json_object_set_new(all, "steps_per_s_alone", json_real(x->alone_steps_per_s));
+    json_object_set_new(all, "cores_other", number_json(x->load.around));
+    json_object_set_new(all, "cores_lost",
+                        number_json(isnan(x->load.around) ? NAN : x->load.other));
+    json_object_set_new(all, "steps_per_s_alone", number_json(x->alone_steps_per_s));
     json_object_set_new(all, "evidence", rm_evidence_json(&x->evidence));
     json_object_set_new(all, "elasticity", stations);
     json_object_set_new(all, "work_s", work);

@@ -31,12 +31,12 @@ struct rm_explained {
     double rollout_s;                 /* as in struct rm_run_window */
     struct rm_load load;
     struct rm_evidence evidence;
-    double elasticity[RM_STATION_COUNT];
-    enum rm_station first, second; /* the largest elasticities */
-    bool known;                    /* the model explains most of a step */
-    bool single;                   /* the station `first` alone limits the run */
-    double unexplained;            /* share of a step's time that the model does not explain */
-    double alone_steps_per_s;      /* without other processes of the host */
+    double elasticity[RM_STATION_COUNT]; /* NAN: not known */
+    enum rm_station first, second;       /* the largest elasticities */
+    bool known;                          /* the model explains most of a step */
+    bool single;                         /* the station `first` alone limits the run */
+    double unexplained;       /* share of a step's time that the model does not explain */
+    double alone_steps_per_s; /* without other processes of the host; NAN: not known */
     uint32_t duties, moves, idles;
     struct rm_run_duty duty[RM_BOARD_WORKERS];             /* as shares of wall_s */
     struct rm_explained_change move[RM_EXPLAINED_CHANGES]; /* changes that would help, best first */

@@ -39,11 +39,11 @@ def run_once(file, settings, folder, seconds):
 
 
 def rate(run):
-    """Agent steps a second in explain's window, and how many cores other processes took from it meanwhile. None: the
-    window is too short."""
+    """Agent steps a second in explain's window, and how many cores other processes took from it meanwhile: 0 if that is
+    not known, because the run may use only some of the host's cores. None: the window is too short."""
     done = subprocess.run([RINGCTL, "explain", run, "--json"], capture_output=True, text=True, check=False)
     explained = json.loads(done.stdout) if done.returncode == 0 else {"window_s": 0}
-    return (explained["steps_per_s"], explained["cores_lost"]) if explained["window_s"] >= 0.3 else None
+    return (explained["steps_per_s"], explained["cores_lost"] or 0) if explained["window_s"] >= 0.3 else None
 
 
 def trial(file, settings, given, seconds):

@@ -303,6 +303,18 @@ static void explained(struct rm_explained *x, struct rm_experiment *e, const str
     free(csv);
 }
 
+/* The same without the column of the host's time. */
+static void unmeasured(struct rm_explained *x, struct rm_experiment *e, const struct costs *costs)
+{
+    struct rm_error error = {""};
+    char *csv = simulate(e, costs, 0), *column = strstr(csv, "host_cpu_s");
+    assert_non_null(column);
+    column[0] = 'H'; /* no such metric */
+    if (rm_explain_rows(x, e, csv, NULL, &error))
+        fail_msg("%s", error.text);
+    free(csv);
+}
+
 /* The rate with a setting, by a simulation of it. */
 static double simulated_rate(const struct rm_experiment *e, const struct costs *costs)
 {
@@ -658,6 +670,112 @@ static void a_prediction_has_an_interval(void **state)
     rm_explained_free(&x);
 }
 
+/* One run does not show which part of an actor's turn is fixed. */
+static void an_interval_grows_with_the_worlds_of_a_turn(void **state)
+{
+    static const char text[] =
+        DQN("\"actor\": {\"worlds\": 8}, \"limiter\": {\"updates_per_step\": "
+            "0.5, \"slack_updates\": 64}");
+    static const struct {
+        const char *setting[2];
+        double factor; /* 0: as wide as that of other keys */
+    } changes[] = {{{"actor.worlds=16"}, 0}, {{"actor.count=2"}, 0},
+                   {{"actor.worlds=2"}, 4},  {{"actor.worlds=1"}, 8},
+                   {{"actor.count=8"}, 8},   {{"actor.worlds=128"}, 16},
+                   {{"sample.batch=8"}, 0},  {{"actor.worlds=32", "actor.count=4"}, 0}};
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    struct rm_predicted rate;
+    (void)state;
+    explained(&x, experiment_of(text), &learner_bound);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        const double width = changes[i].factor > 0 ? 0.075 * log(changes[i].factor) : 0.06;
+        if (rm_explain_change(&x, changes[i].setting, changes[i].setting[1] ? 2 : 1, &rate, &error))
+            fail_msg("%s", error.text);
+        if (fabs(log(rate.high / rate.steps_per_s) - width) > 1e-9 ||
+            fabs(log(rate.steps_per_s / rate.low) - width) > 1e-9)
+            fail_msg("%s: %.3f to %.3f, not %.3f to both sides", changes[i].setting[0],
+                     log(rate.low / rate.steps_per_s), log(rate.high / rate.steps_per_s), width);
+    }
+    rm_explained_free(&x);
+}
+
+static void polling_is_nothing_only_while_the_run_does_not_poll(void **state)
+{
+    static const char event[] = PPO("\"limiter\": {\"wake\": \"event\", \"poll_us\": 1000}");
+    static const char poll[] = PPO("\"limiter\": {\"wake\": \"poll\", \"poll_us\": 1000}");
+    static const struct {
+        const char *text, *setting[2];
+        int rc; /* 0: predicted to do nothing, 1: predicted; -ENOTSUP: polling has no model */
+    } cases[] = {
+        {event, {"limiter.poll_us=100"}, 0},
+        {event, {"limiter.wake=event"}, 0},
+        {event, {"limiter.wake=poll"}, -ENOTSUP},
+        {event, {"limiter.poll_us=100", "limiter.wake=poll"}, -ENOTSUP},
+        {poll, {"limiter.poll_us=100"}, -ENOTSUP},
+        {poll, {"limiter.wake=event"}, -ENOTSUP},
+        {poll, {"limiter.poll_us=1000"}, 0},
+        {poll, {"ring.capacity=100000"}, 0},
+        {poll, {"limiter.wake=event", "mode=sequential"}, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static struct rm_explained x;
+        struct rm_error error = {""};
+        struct rm_predicted rate = {0};
+        const size_t count = cases[i].setting[1] ? 2 : 1;
+        explained(&x, experiment_of(cases[i].text), &learner_bound);
+        const int rc = rm_explain_change(&x, cases[i].setting, count, &rate, &error);
+        if (rc != (cases[i].rc == 1 ? 0 : cases[i].rc) ||
+            (rc && !strstr(error.text, "no model of polling")) ||
+            (!cases[i].rc && fabs(rate.steps_per_s / x.steps_per_s - 1) > 1e-9))
+            fail_msg("case %zu, %s: %d, %s", i, cases[i].setting[0], rc, error.text);
+        bool named = false; /* among the settings that do nothing */
+        for (uint32_t k = 0; k < x.idles; k++)
+            named |= strcmp(x.idle[k].key, "limiter.poll_us") == 0;
+        assert_int_equal(named, cases[i].text == event);
+        rm_explained_free(&x);
+    }
+}
+
+/* A run that may use only some of the host's cores has no counters of others' time. */
+static void load_that_nobody_measured_is_not_known(void **state)
+{
+    static const char replay[] =
+        DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
+    static const char rollouts[] = PPO("\"actor\": {\"worlds\": 16}");
+    static const char *const batch[] = {"sample.batch=16"};
+    static const char *const keys[] = {"cores_other", "cores_lost", "steps_per_s_alone"};
+    static struct rm_explained x, measured;
+    struct rm_error error = {""};
+    struct rm_predicted rate, same;
+    (void)state;
+    explained(&measured, experiment_of(replay), &learner_bound);
+    unmeasured(&x, experiment_of(replay), &learner_bound);
+    assert_true(isnan(x.load.around) && x.load.other == 0);
+    assert_true(isnan(x.elasticity[RM_STATION_HOST]) && isnan(x.alone_steps_per_s));
+    assert_int_equal(x.first, measured.first);
+    assert_true(x.single);
+    json_t *all = rm_explained_json(&x);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        assert_true(json_is_null(json_object_get(all, keys[i])));
+    assert_true(json_is_null(json_object_get(json_object_get(all, "elasticity"), "host")));
+    json_decref(all);
+    assert_int_equal(rm_explain_change(&x, batch, 1, &rate, &error), 0);
+    assert_int_equal(rm_explain_change(&measured, batch, 1, &same, &error), 0);
+    assert_true(fabs(rate.steps_per_s / same.steps_per_s - 1) < 0.01);
+    rm_explained_free(&x);
+    rm_explained_free(&measured);
+    /* Where both sides take turns, the run delay shows what others took. */
+    struct costs loaded = learner_bound;
+    loaded.others = 4;
+    unmeasured(&x, experiment_of(rollouts), &loaded);
+    assert_true(isnan(x.load.around));
+    assert_true(x.elasticity[RM_STATION_HOST] > 0.1);
+    assert_true(x.alone_steps_per_s > 1.1 * x.steps_per_s);
+    rm_explained_free(&x);
+}
+
 static void load_from_outside_is_named(void **state)
 {
     static const char text[] =
@@ -719,6 +837,9 @@ int main(void)
         cmocka_unit_test(a_longer_station_is_predicted),
         cmocka_unit_test(counters_become_evidence),
         cmocka_unit_test(a_prediction_has_an_interval),
+        cmocka_unit_test(an_interval_grows_with_the_worlds_of_a_turn),
+        cmocka_unit_test(polling_is_nothing_only_while_the_run_does_not_poll),
+        cmocka_unit_test(load_that_nobody_measured_is_not_known),
         cmocka_unit_test(load_from_outside_is_named),
         cmocka_unit_test(what_it_does_not_know_is_refused),
     };

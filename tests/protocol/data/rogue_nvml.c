@@ -32,8 +32,9 @@ __attribute__((constructor)) static void attempt(void)
     tell("link", symlink("old", "link"));
     tell("rename", rename("old", "other"));
     tell("remove", unlink("old"));
-    tell("bind",
-         bind(socket(AF_INET, SOCK_STREAM, 0), (const struct sockaddr *)&address, sizeof address));
+    const int tcp = socket(AF_INET, SOCK_STREAM, 0);
+    tell("bind", bind(tcp, (const struct sockaddr *)&address, sizeof address));
+    close(tcp);
     const pid_t child = fork();
     if (child == 0) {
         char *const words[] = {"true", NULL};

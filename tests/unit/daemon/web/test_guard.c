@@ -72,7 +72,7 @@ static long instructions(equal_fn *equal, const char *other)
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
             _exit(2);
         raise(SIGSTOP);
-        _exit(equal(TOKEN, other));
+        _exit(equal(TOKEN, other) ? 1 : 0);
     }
     waitpid(child, &status, 0);
     while (WIFSTOPPED(status)) {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -159,6 +160,31 @@ int rm_sandbox_writing(const char *directory, struct rm_error *error)
     if (rc == 0)
         rc = allow_below((int)rules, "/dev/null",
                          LANDLOCK_ACCESS_FS_WRITE_FILE | (newer & FS_TRUNCATE), error);
+    return enter_rules((int)rules, rc, error);
+}
+
+int rm_sandbox_reading(const char *folder, const char *devices, struct rm_error *error)
+{
+    const long version = landlock_version();
+    glob_t found;
+    int rc = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+                 ? rm_fail(error, -errno, "sandbox: PR_SET_NO_NEW_PRIVS: %s", strerror(errno))
+                 : drop_capabilities(error);
+    if (rc < 0 || version < 1)
+        return rc;
+    const uint64_t newer = newer_rights(version);
+    const struct ruleset handled = {FS_VERSION_1 | newer, NET_TCP, SCOPES};
+    const long rules = create_rules(version, &handled, error);
+    if (rules < 0)
+        return (int)rules;
+    if (folder)
+        rc = allow_below((int)rules, folder, LANDLOCK_ACCESS_FS_REMOVE_FILE, error);
+    if (glob(devices, 0, NULL, &found) == 0) {
+        for (size_t i = 0; rc == 0 && i < found.gl_pathc; i++)
+            rc = allow_below((int)rules, found.gl_pathv[i],
+                             LANDLOCK_ACCESS_FS_WRITE_FILE | (newer & FS_IOCTL_DEV), error);
+        globfree(&found);
+    }
     return enter_rules((int)rules, rc, error);
 }
 

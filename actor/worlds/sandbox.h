@@ -36,6 +36,12 @@ int rm_sandbox_files(const char *directory, struct rm_error *error);
  * programs and the network stay allowed. */
 int rm_sandbox_writing(const char *directory, struct rm_error *error);
 
+/* Confines a program that only reads, before it has threads: no new privileges; no capabilities
+ * except those for opening files; no writing and creating of files, except `devices`, a pattern; no
+ * removing of them, except in `folder` (NULL: nowhere); no starting of programs; from version 4 of
+ * Landlock no new TCP connections and ports; from version 6 no signals to other processes. */
+int rm_sandbox_reading(const char *folder, const char *devices, struct rm_error *error);
+
 /* The system calls on files that stay allowed. rm_sandbox_files() restricts them further. */
 enum rm_sandbox_rights {
     RM_SANDBOX_READS, /* other calls fail with -EACCES */

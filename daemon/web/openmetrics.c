@@ -73,7 +73,8 @@ static special_fn write_up, write_info, write_state, write_heartbeat, write_gpus
 
 /* Sorted by what a reader looks for: runs, learning, policies, processes, the host. */
 static const struct family families[] = {
-    {"experiment_up", GAUGE, SPECIAL, "", 1, "1 if the experiment answered, else 0", write_up},
+    {"experiment_up", GAUGE, SPECIAL, "", 1,
+     "1 if the experiment answered; 0 if not, if its daemon died, or if the run failed", write_up},
     {"experiment", INFO, SPECIAL, "version, mode", 1, "version of its daemon, mode of the run",
      write_info},
     {"run_state", STATES, SPECIAL, "ringmaster_run_state", 1,

@@ -5,6 +5,7 @@
 #include "daemon/ctl/explain.h"
 #include "daemon/ctl/find.h"
 #include "shm/base/clock.h"
+#include "shm/board.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +15,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASK_NS     (1 * RM_NS_PER_S)  /* for an experiment's answers */
-#define SILENT_NS  (10 * RM_NS_PER_S) /* one that did not answer is not asked for so long */
-#define COMMAND_NS (10 * RM_NS_PER_S)
+#define ASK_NS      (1 * RM_NS_PER_S)  /* for an experiment's answers */
+#define SILENT_NS   (10 * RM_NS_PER_S) /* one that did not answer is not asked for so long */
+#define COMMAND_NS  (10 * RM_NS_PER_S)
+#define SUMMARY_MAX (16 << 20)
+
+static double in_seconds(const struct timespec *t)
+{
+    return (double)t->tv_sec + (double)t->tv_nsec / 1e9;
+}
 
 static double seconds_since_1970(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return in_seconds(&t);
 }
 
 static void forget(struct rm_web_run *run)
@@ -36,6 +43,7 @@ static void free_run(struct rm_web_run *run)
 {
     forget(run);
     json_decref(run->explained);
+    free(run->directory);
     rm_columns_free(&run->curves);
     rm_columns_free(&run->losses);
     free(run);
@@ -44,6 +52,11 @@ static void free_run(struct rm_web_run *run)
 /* A daemon that was not seen before: its counters began with it. */
 static void meet(struct rm_web_run *run)
 {
+    const char *path = json_string_value(json_object_get(run->status, "run_directory"));
+    if (path && path[0] == '/' && (!run->directory || strcmp(run->directory, path) != 0)) {
+        free(run->directory);
+        run->directory = strdup(path);
+    }
     const json_int_t pid = json_integer_value(json_object_get(run->status, "pid"));
     if (pid == run->pid)
         return;
@@ -52,11 +65,16 @@ static void meet(struct rm_web_run *run)
         seconds_since_1970() - json_number_value(json_object_get(run->status, "uptime_s"));
 }
 
+const char *rm_web_run_directory(const struct rm_web_run *run)
+{
+    return run->status ? run->directory : NULL;
+}
+
 static void ask(struct rm_web_run *run)
 {
     struct rm_ctl_client client;
     struct rm_error error = {""};
-    if (run->silent_ns > rm_now_ns())
+    if (run->lost_ns || run->silent_ns > rm_now_ns())
         return;
     forget(run);
     int rc = rm_ctl_client_open(&client, run->socket, ASK_NS, &error);
@@ -94,6 +112,12 @@ struct rm_web_run *rm_web_run_find(const struct rm_web_runs *runs, const char *n
 
 static void add(struct rm_web_runs *runs, const struct rm_found *found)
 {
+    for (size_t i = 0; runs->count == RM_WEB_RUNS && i < runs->count; i++) {
+        if (!runs->run[i]->lost_ns)
+            continue;
+        free_run(runs->run[i]);
+        runs->run[i] = runs->run[--runs->count];
+    }
     struct rm_web_run *run = runs->count < RM_WEB_RUNS ? calloc(1, sizeof *run) : NULL;
     if (!run)
         return;
@@ -109,6 +133,58 @@ static int by_name(const void *a, const void *b)
     const struct rm_web_run *one = *(struct rm_web_run *const *)a,
                             *other = *(struct rm_web_run *const *)b;
     return strcmp(one->name, other->name);
+}
+
+/* A regular file of the directory, -1: there is none, or it is a link. */
+static int open_file(const char *directory, const char *name, struct stat *is)
+{
+    char path[PATH_MAX];
+    if (!directory || snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return -1;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0 && (fstat(fd, is) < 0 || !S_ISREG(is->st_mode))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* The state in the summary that its last daemon wrote; RM_RUN_STARTING: it wrote none. */
+static enum rm_run_state last_state(const struct rm_web_run *run)
+{
+    struct stat is;
+    enum rm_run_state state = RM_RUN_STOPPED;
+    const int fd = open_file(run->directory, "summary.json", &is);
+    json_t *summary = NULL;
+    if (fd < 0)
+        return RM_RUN_STARTING;
+    if (is.st_size <= SUMMARY_MAX && in_seconds(&is.st_mtim) > run->created)
+        summary = json_loadfd(fd, 0, NULL);
+    const char *name = json_string_value(json_object_get(summary, "state"));
+    while (state > RM_RUN_STARTING && (!name || strcmp(name, rm_run_state_name(state)) != 0))
+        state--;
+    json_decref(summary);
+    close(fd);
+    return state;
+}
+
+/* Is it shown? One that no longer listens, and was neither done nor stopped, is for a while. */
+static bool is_shown(struct rm_web_run *run)
+{
+    if (run->seen) {
+        run->lost_ns = 0;
+        return true;
+    }
+    if (run->lost_ns)
+        return rm_now_ns() - run->lost_ns < RM_WEB_LOST_NS;
+    const enum rm_run_state state = run->directory ? last_state(run) : RM_RUN_STOPPED;
+    if (state == RM_RUN_DONE || state == RM_RUN_STOPPED)
+        return false;
+    forget(run);
+    snprintf(run->why, sizeof run->why, "%s",
+             state == RM_RUN_FAILED ? "the run failed" : "its daemon died");
+    run->lost_ns = rm_now_ns();
+    return true;
 }
 
 /* Experiments that began and ended. */
@@ -131,7 +207,7 @@ static void look(struct rm_web_runs *runs)
     free(found);
     size_t kept = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        if (runs->run[i]->seen)
+        if (is_shown(runs->run[i]))
             runs->run[kept++] = runs->run[i];
         else
             free_run(runs->run[i]);
@@ -158,12 +234,6 @@ void rm_web_runs_free(struct rm_web_runs *runs)
     runs->count = 0;
 }
 
-const char *rm_web_run_directory(const struct rm_web_run *run)
-{
-    const char *path = json_string_value(json_object_get(run->status, "run_directory"));
-    return path && path[0] == '/' ? path : NULL;
-}
-
 int rm_web_run_command(const struct rm_web_run *run, const char *command, json_t *arguments,
                        json_t **reply, struct rm_error *error)
 {
@@ -180,22 +250,6 @@ int rm_web_run_command(const struct rm_web_run *run, const char *command, json_t
 }
 
 /* --- files of its directory ------------------------------------------------------------------- */
-
-/* A regular file of the directory, and its size; -1: there is none, or it is a link. */
-static int open_file(const char *directory, const char *name, off_t *bytes)
-{
-    char path[PATH_MAX];
-    struct stat is;
-    if (!directory || snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-        return -1;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && (fstat(fd, &is) < 0 || !S_ISREG(is.st_mode))) {
-        close(fd);
-        return -1;
-    }
-    *bytes = fd >= 0 ? is.st_size : 0;
-    return fd;
-}
 
 static json_t *explain(const struct rm_web_run *run)
 {
@@ -229,11 +283,11 @@ const json_t *rm_web_run_explain(struct rm_web_run *run)
 
 json_t *rm_web_run_log(const struct rm_web_run *run)
 {
-    off_t size = 0;
-    const int fd = open_file(rm_web_run_directory(run), "log.txt", &size);
+    struct stat is;
+    const int fd = open_file(rm_web_run_directory(run), "log.txt", &is);
     if (fd < 0)
         return NULL;
-    const off_t from = size > RM_WEB_LOG_BYTES ? size - RM_WEB_LOG_BYTES : 0;
+    const off_t from = is.st_size > RM_WEB_LOG_BYTES ? is.st_size - RM_WEB_LOG_BYTES : 0;
     char *text = malloc(RM_WEB_LOG_BYTES + 1);
     const ssize_t n = text ? pread(fd, text, RM_WEB_LOG_BYTES, from) : -1;
     const size_t bytes = n > 0 ? (size_t)n : 0;

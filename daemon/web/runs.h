@@ -1,5 +1,6 @@
 /* runs: the experiments of this host, with the replies of their control sockets. Each experiment is
- * asked at most once a second. Used by one thread. */
+ * asked at most once a second. One whose daemon died or whose run failed stays among them for
+ * RM_WEB_LOST_NS, or until a daemon listens at its socket again. Used by one thread. */
 #ifndef RM_DAEMON_WEB_RUNS_H
 #define RM_DAEMON_WEB_RUNS_H
 
@@ -14,6 +15,7 @@
 #define RM_WEB_RUNS       256 /* most experiments that are shown */
 #define RM_WEB_FRESH_NS   1000000000ull
 #define RM_WEB_EXPLAIN_NS 5000000000ull
+#define RM_WEB_LOST_NS    (24 * 3600 * 1000000000ull)
 
 struct rm_web_run {
     char name[256]; /* "NAME", or "NAME~2" for a second experiment of that name with another socket
@@ -25,6 +27,8 @@ struct rm_web_run {
     json_int_t pid;     /* of its daemon */
     double created;     /* when its counters began, in seconds since 1970 */
     uint64_t silent_ns; /* the experiment is not asked again before this time */
+    uint64_t lost_ns;   /* when its daemon was found dead or its run failed; 0: neither */
+    char *directory;    /* of the run, as it last answered; NULL: it never did */
     bool seen;
     struct rm_columns curves, losses;
     json_t *explained; /* of explained_ns */

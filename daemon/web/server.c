@@ -1,5 +1,6 @@
 #include "daemon/web/server.h"
 
+#include "actor/worlds/sandbox.h"
 #include "daemon/web/pages.h"
 #include "shm/base/clock.h"
 
@@ -550,6 +551,21 @@ static void print_place(const struct rm_server_options *o, bool token)
     fflush(stdout);
 }
 
+/* From here on the process opens nothing for writing but GPUs, and removes its own socket. */
+static int confine(const struct rm_server_options *o, struct rm_error *error)
+{
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path] = ".";
+    const char *end = o->socket ? strrchr(o->socket, '/') : NULL;
+    if (end)
+        snprintf(folder, sizeof folder, "%.*s", (int)(end - o->socket) + 1, o->socket);
+    const int rc = rm_sandbox_reading(o->socket ? folder : NULL, "/dev/nvidia*", error);
+    if (rc == 0)
+        fputs("ringmaster-web: Landlock is not available: files can be written as far as their "
+              "permissions allow\n",
+              stderr);
+    return rc < 0 ? rc : 0;
+}
+
 static int start(struct server *server, int fd, struct rm_error *error)
 {
     server->http = MHD_start_daemon(
@@ -589,7 +605,9 @@ int rm_server_run(struct rm_server_options *options, struct rm_error *error)
     server.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = signals < 0 || server.wake < 0
                  ? rm_fail(error, -errno, "signalfd, eventfd: %s", strerror(errno))
-                 : start(&server, fd, error);
+                 : confine(options, error);
+    if (rc == 0)
+        rc = start(&server, fd, error);
     if (rc == 0) {
         rm_gpus_open(&server.pages.gpus);
         print_place(options, printed);

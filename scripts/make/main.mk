@@ -39,12 +39,12 @@ asan ubsan tsan: deps-test
 # AVX2 and no more, so that every one is held to it. The emulated device may be touched by anybody: what it keeps the
 # host from is valgrind's to say here. It is of capability 8.0, whose workspace of products, which every backend fills, is
 # a quarter of that of newer ones.
-# Without the programs that need that; with fewer repetitions (tests/support/effort.h). Without those, too, whose subject
-# valgrind does not have: filters of system calls, descriptors of processes, the heap of the C library, and long double
-# with more bits than double. Without the search for leaks at the end, which goes through all addresses of the emulated
-# device and takes longer than most tests: AddressSanitizer's runs find leaks.
+# Without the programs that need that; with fewer repetitions (tests/support/effort.h). Without those, too, whose
+# subject valgrind does not have: filters of system calls, descriptors of processes, the heap of the C library, counts
+# of instructions, and long double with more bits than double. Without the search for leaks at the end, which goes
+# through all addresses of the emulated device and takes longer than most tests: AddressSanitizer's runs find leaks.
 VALGRIND_WITHOUT := cuda/test_emulation_streams unit/actor/worlds/test_sandbox unit/daemon/test_child \
-                    unit/daemon/test_heap unit/actor/worlds/test_world_trig
+                    unit/daemon/test_heap unit/actor/worlds/test_world_trig unit/daemon/web/test_guard
 VALGRIND := valgrind --quiet --leak-check=no --error-exitcode=99 --exit-on-first-error=no --max-threads=2000 --soname-synonyms=somalloc=nouserintercepts
 VALGRIND_ONLY := $(or $(ONLY),unit/% memory/% cuda/%)
 VALGRIND_TESTS = $(filter-out $(VALGRIND_WITHOUT:%=$(BUILD)/tests/%), \

@@ -13,6 +13,10 @@ $(BUILD)/obj/daemon/web/page.o: $(WEB_PAGE)
 $(WEB): $(BUILD)/obj/daemon/web/main.o $(call lib,web) $(BUILD)/obj/daemon/web/page.o $(LINK_ALL)
 	$(call link,$< $(call lib,web) $(BUILD)/obj/daemon/web/page.o,-lmicrohttpd)
 
+# Its tests have of that library what they test.
+$(BUILD)/tests/unit/daemon/web/test_guard: $(BUILD)/obj/daemon/web/guard.o
+$(BUILD)/tests/unit/daemon/web/test_guard: TEST_SUPPORT += $(BUILD)/obj/daemon/web/guard.o
+
 $(BUILD)/man/ringmaster-web.1: $(WEB)
 	@mkdir -p $(@D); $(WEB) --generate man > $@.new && mv $@.new $@
 $(BUILD)/completion/ringmaster-web.bash: $(WEB)

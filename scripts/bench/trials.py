@@ -20,13 +20,14 @@ class LeftOut(Exception):
     """Why something can't be measured."""
 
 
-def run_once(file, settings, folder, seconds):
-    """Trains for so long. Returns the run directory."""
+def run_once(file, settings, folder, seconds, around):
+    """Trains for so long, with what the environment has as well. Returns the run directory."""
     directory = tempfile.mkdtemp(dir=folder)
     command = [RINGCTL, "run", file, "--fresh", "--name", f"trial-{os.getpid()}", "--run-directory", directory]
     for setting in COMMON + settings:
         command += ["--set", setting]
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           env={**os.environ, **around})
     try:
         out, _ = run.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -46,11 +47,11 @@ def rate(run):
     return (explained["steps_per_s"], explained["cores_lost"] or 0) if explained["window_s"] >= 0.3 else None
 
 
-def trial(file, settings, given, seconds):
+def trial(file, settings, given, seconds, around=None):
     """A run on a host without other work, below given.runs: other processes took at most given.other cores from it.
-    Returns its directory and rate."""
+    `around`: variables of its environment. Returns its directory and rate."""
     for _ in range(RETRIES + 1):
-        run = run_once(file, settings, given.runs, seconds)
+        run = run_once(file, settings, given.runs, seconds, around or {})
         found = rate(run)
         if not found:
             seconds *= 2

@@ -14,6 +14,7 @@ struct slow_disk {
     atomic_int all_held;    /* nor does whatever changes a file or a folder, or a process's fsync */
     atomic_int all_held_in; /* calls that do not */
     atomic_int broken;      /* an errno: what changes a file fails with it; 0: it does not */
+    atomic_int fsync_ms;    /* how much longer fsync takes than it would */
 };
 
 #endif

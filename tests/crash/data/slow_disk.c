@@ -79,6 +79,8 @@ int fsync(int fd)
     const int only = disk ? atomic_load(&disk->only) : 0;
     if (disk && (only == 0 || only == getpid()))
         wait_while(&disk->held, &disk->waiting);
+    if (disk)
+        usleep((useconds_t)atomic_load(&disk->fsync_ms) * 1000);
     return before_change() ? -1 : (int)syscall(SYS_fsync, fd);
 }
 

@@ -288,7 +288,7 @@ int rm_explain_change(const struct rm_explained *x, const char *const *settings,
     }
     if (rc == 0)
         rc = rm_load_change(&after, &x->load, to, error);
-    if (rc == 0) {
+    if (to && rc == 0) {
         const double steps_per_s = 1 / rm_load_step_s(&after);
         const double turn = log(worlds_in_a_turn(to) / worlds_in_a_turn(x->experiment));
         miss = fmax(miss, TURN_MISS * fabs(turn));

@@ -1,6 +1,7 @@
 #include "daemon/ctl/explain.h"
 
 #include "config/config.h"
+#include "config/json_value.h"
 #include "config/traits.h"
 
 #include <errno.h>
@@ -518,18 +519,12 @@ bool rm_explain_sentence(const char *directory, char *text, size_t size)
     return explained;
 }
 
-/* NAN, not known, is null. */
-static json_t *number_json(double number)
-{
-    return isnan(number) ? json_null() : json_real(number);
-}
-
 json_t *rm_explained_json(const struct rm_explained *x)
 {
     json_t *stations = json_object(), *work = json_object(), *duties = json_array();
     for (int s = 0; s < RM_STATION_COUNT; s++) {
         const char *name = rm_station_name((enum rm_station)s);
-        json_object_set_new(stations, name, number_json(x->elasticity[s]));
+        json_object_set_new(stations, name, rm_json_finite(x->elasticity[s]));
         json_object_set_new(work, name, json_real(rm_load_station_s(&x->load, (enum rm_station)s)));
     }
     for (uint32_t i = 0; i < x->duties; i++)
@@ -549,10 +544,10 @@ json_t *rm_explained_json(const struct rm_explained *x)
     json_object_set_new(all, "unexplained", json_real(x->unexplained));
     json_object_set_new(all, "cores", json_real(x->load.cores));
     json_object_set_new(all, "cores_busy", json_real(rm_load_busy(&x->load)));
-    json_object_set_new(all, "cores_other", number_json(x->load.around));
+    json_object_set_new(all, "cores_other", rm_json_finite(x->load.around));
     json_object_set_new(all, "cores_lost",
-                        number_json(isnan(x->load.around) ? NAN : x->load.other));
-    json_object_set_new(all, "steps_per_s_alone", number_json(x->alone_steps_per_s));
+                        rm_json_finite(isnan(x->load.around) ? NAN : x->load.other));
+    json_object_set_new(all, "steps_per_s_alone", rm_json_finite(x->alone_steps_per_s));
     json_object_set_new(all, "evidence", rm_evidence_json(&x->evidence));
     json_object_set_new(all, "elasticity", stations);
     json_object_set_new(all, "work_s", work);

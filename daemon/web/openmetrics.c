@@ -352,9 +352,7 @@ static void write_heartbeat(const struct sink *s)
 {
     const json_t *workers = json_object_get(s->run->metrics, "workers"),
                  *states = json_object_get(s->run->status, "workers");
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    const double offset = (double)t.tv_sec + (double)t.tv_nsec * NS - (double)rm_now_ns() * NS;
+    const double offset = ((double)rm_clock_ns(CLOCK_REALTIME) - (double)rm_now_ns()) * NS;
     for (size_t w = 0; w < json_array_size(workers); w++) {
         const json_t *worker = json_array_get(workers, w);
         const bool sleeps = !strcmp(text_of(json_array_get(states, w), "state"), "waiting");

@@ -20,18 +20,6 @@
 #define COMMAND_NS  (10 * RM_NS_PER_S)
 #define SUMMARY_MAX (16 << 20)
 
-static double in_seconds(const struct timespec *t)
-{
-    return (double)t->tv_sec + (double)t->tv_nsec / 1e9;
-}
-
-static double seconds_since_1970(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return in_seconds(&t);
-}
-
 static void forget(struct rm_web_run *run)
 {
     json_decref(run->status);
@@ -61,8 +49,8 @@ static void meet(struct rm_web_run *run)
     if (pid == run->pid)
         return;
     run->pid = pid;
-    run->created =
-        seconds_since_1970() - json_number_value(json_object_get(run->status, "uptime_s"));
+    run->created = (double)rm_clock_ns(CLOCK_REALTIME) / 1e9 -
+                   json_number_value(json_object_get(run->status, "uptime_s"));
 }
 
 const char *rm_web_run_directory(const struct rm_web_run *run)
@@ -158,7 +146,8 @@ static enum rm_run_state last_state(const struct rm_web_run *run)
     json_t *summary = NULL;
     if (fd < 0)
         return RM_RUN_STARTING;
-    if (is.st_size <= SUMMARY_MAX && in_seconds(&is.st_mtim) > run->created)
+    if (is.st_size <= SUMMARY_MAX &&
+        (double)is.st_mtim.tv_sec + (double)is.st_mtim.tv_nsec / 1e9 > run->created)
         summary = json_loadfd(fd, 0, NULL);
     const char *name = json_string_value(json_object_get(summary, "state"));
     while (state > RM_RUN_STARTING && (!name || strcmp(name, rm_run_state_name(state)) != 0))

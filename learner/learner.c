@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "config/traits.h"
 #include "shm/session/saver.h"
+#include "learner/algo/trainer.h"
 #include "learner/backend/ceiling.h"
 #include "learner/backend/device.h"
 #include "learner/device_choice.h"
@@ -20,6 +21,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,7 @@ struct rm_learner {
     struct rm_phase_clock clock;
     enum rm_wait waits; /* for what, in a turn without work */
 
+    uint64_t begun;            /* with so many updates; UINT64_MAX: the first one was repeated */
     uint64_t saved;            /* updates in the final policy file, UINT64_MAX when there is none */
     uint64_t settings_version; /* of the board's settings in use */
     struct rm_saver saver;
@@ -219,6 +222,8 @@ static void note_work(struct rm_learner *l)
     RM_POKE(&c->core_flops, 0.0); /* those of a predecessor, maybe on another device */
     RM_POKE(&c->core_flops_bf16, 0.0);
     RM_POKE(&c->copy_bytes, 0.0);
+    RM_POKE(&c->update_fixed, 0.0);
+    l->begun = l->method->updates;
     if (l->backend->device || !parameters)
         return;
     const char *isa = l->experiment->learner.isa;
@@ -227,6 +232,16 @@ static void note_work(struct rm_learner *l)
         RM_POKE(&c->core_flops_bf16, rm_ceiling_flops("bf16", FLOPS_TRIES));
     if (parameters * sizeof(float) > COPY_BYTES / 8)
         RM_POKE(&c->copy_bytes, rm_ceiling_copy(COPY_BYTES, COPY_TRIES));
+}
+
+/* Once, after the first update: until then there is no batch to repeat. */
+static void note_fixed(struct rm_learner *l)
+{
+    if (l->method->updates <= l->begun || !l->method->trainer)
+        return;
+    l->begun = UINT64_MAX;
+    const double fixed = rm_trainer_fixed(l->method->trainer);
+    RM_POKE(&l->counters->update_fixed, isnan(fixed) ? 0 : fixed);
 }
 
 bool rm_learner_settled(const struct rm_learner *l)
@@ -511,6 +526,7 @@ static int do_work(void *self, struct rm_error *error)
     }
     count_device(l);
     rm_phase_enter(&l->clock, RM_PHASE_OTHER);
+    note_fixed(l);
     return rc;
 }
 

@@ -20,6 +20,7 @@
 
 struct rm_method;
 struct rm_state;
+struct rm_trainer;
 
 struct rm_method_spec {
     struct rm_session *session; /* all outlive the method */
@@ -78,6 +79,7 @@ struct rm_method {
     const float *params; /* the parameters to publish, in the backend's memory */
     double flops; /* operations of the products of an update, padding included; 0: it makes none */
     const struct rm_net_workspace *space; /* that makes them */
+    struct rm_trainer *trainer;           /* NULL: no updates */
     uint64_t updates; /* updates made, including predecessors'; late ones only after their results
                          arrived */
 };

@@ -41,7 +41,8 @@ int rm_on_policy_learner(struct rm_on_policy *p, struct rm_trainer_spec *learner
     p->method.net = rm_actor_critic_net(p->learner);
     p->method.params = rm_actor_critic_params(p->learner);
     p->method.flops = rm_actor_critic_update_flops(p->learner);
-    p->method.space = rm_actor_critic_workspace(p->learner);
+    p->method.trainer = rm_actor_critic_trainer(p->learner);
+    p->method.space = rm_trainer_workspace(p->method.trainer);
     return 0;
 }
 

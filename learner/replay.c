@@ -512,6 +512,7 @@ static int replay_create(struct rm_method **method, const struct rm_method_spec 
     r->method.params = rm_trainer_params(r->trainer);
     r->method.flops = rm_trainer_update_flops(r->trainer);
     r->method.space = rm_trainer_workspace(r->trainer);
+    r->method.trainer = r->trainer;
     rm_pace_start(&r->pace, r->session, r->sampler, r->policy, spec->updates + spec->attempts);
     r->measured = UINT64_MAX;
     if (r->sampler)

@@ -87,6 +87,9 @@ const struct rm_metric rm_policy_metrics[] = {
     POLICY(GAUGE, F64, "update_flops", update_flops, "operations",
            "floating-point operations of the products of an update, without padding; a "
            "multiply-add is two"),
+    POLICY(GAUGE, F64, "update_fixed", update_fixed, "1",
+           "part of the time of an update's passes that does not depend on the number of rows, "
+           "measured after the learner's first update; 0: not measured"),
     POLICY(GAUGE, F64, "core_flops", core_flops, "operations/s",
            "most float32 operations a second of a core, measured when the learner started; 0: it "
            "trains on a device"),

@@ -15,7 +15,6 @@
 #define SAMPLING_ROWS  35.0 /* a batch */
 #define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
 
-#define FIXED      1.4  /* of an update: passes over the parameters, in times of its optimizer */
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define ROUNDING                                                                                   \
@@ -331,18 +330,18 @@ static double checked(const struct rm_experiment *e)
     return 1 + (e->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? CHECKED : 0);
 }
 
-static void change_learning(struct rm_work *w, const struct rm_experiment *from,
-                            const struct rm_experiment *to, double measured)
+static void change_learning(struct rm_work *w, const struct rm_load *before,
+                            const struct rm_experiment *to)
 {
+    const struct rm_experiment *from = before->experiment;
+    const double measured = before->updates_per_step;
     const bool rollout = rm_algorithm_traits(from->algorithm.name)->rollout;
     const double woken = ratio(handovers(to, measured), handovers(from, measured));
     const double more = ratio(updates(to, measured), updates(from, measured));
     const double rows = more * update_rows(to) / update_rows(from);
+    const double fixed = isnan(before->update_fixed) ? 0 : before->update_fixed;
     /* With rollouts, forward is the valuing of a rollout, once. */
     const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
-    const double passes_s = phases_s(w, passes);
-    const double fixed =
-        passes_s > 0 ? fmin(0.5, FIXED * w->phase_s[RM_PHASE_OPTIMIZER] / passes_s) : 0;
     lengthen(w, passes, fixed * more + (1 - fixed) * rows);
     lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, checked(to) / checked(from));
     lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
@@ -408,11 +407,14 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     if (to->mode == RM_MODE_FREE && poll_us(to) != poll_us(from))
         return rm_fail(error, -ENOTSUP,
                        "limiter.wake, limiter.poll_us: explain has no model of polling");
+    if (isnan(before->update_fixed) && update_rows(to) != update_rows(from))
+        return rm_fail(error, -ENOTSUP,
+                       "the counters do not show how much of an update depends on its rows");
     *after = *before;
     after->experiment = to;
     change_acting(&after->acting, from, to);
     for (uint32_t p = 0; p < after->learners; p++)
-        change_learning(&after->learner[p], from, to, measured);
+        change_learning(&after->learner[p], before, to);
     *after = rm_load_longer(after, from->debug.lengthen, 1 / (1 + from->debug.lengthen_by));
     *after = rm_load_longer(after, to->debug.lengthen, 1 + to->debug.lengthen_by);
     const double woken = ratio(handovers(to, measured), handovers(from, measured));

@@ -40,6 +40,8 @@ struct rm_load {
                                                 not known */
     double bf16_speed; /* of products in bf16, 1: as in float32; 0: the processor
                           has no instruction for them; NAN: not known */
+    double update_fixed; /* share of the time of updates' passes that does not depend on the number
+                            of rows; below 0: it grows faster than the rows; NAN: not known */
     double daemon_s;   /* processor time of the daemon, for each step */
     double looks_s;    /* processor time of actors that check whether they must still sleep */
     double held;       /* share of time in which checkpoints hold the duties */

@@ -525,14 +525,28 @@ static void write_happened(FILE *out, const char *directory)
     rm_lines_close(&log);
 }
 
+/* As a word for a shell. */
+static void write_word(FILE *out, const char *text)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_";
+    const bool quoted = text[strspn(text, plain)] != '\0';
+    rm_html_text(out, quoted ? "'" : "");
+    for (; *text; text++) {
+        const char one[] = {*text, '\0'};
+        rm_html_text(out, *text == '\'' ? "'\\''" : one);
+    }
+    rm_html_text(out, quoted ? "'" : "");
+}
+
 static void write_settings(FILE *out, const struct run *run)
 {
     char *text = json_dumps(run->config, JSON_INDENT(2));
     fputs("<h3>Settings</h3>\n<details><summary>config.json, with every key</summary><pre>", out);
     rm_html_text(out, text ? text : "");
     fputs("</pre></details>\n<p>Again: <code>ringctl run ", out);
-    rm_html_text(out, run->directory);
-    fprintf(out, "/config.json --fresh</code>, Ringmaster ");
+    write_word(out, run->directory);
+    fputs("/config.json --fresh</code>, Ringmaster ", out);
     const char *version = json_string_value(json_object_get(run->status, "version"));
     rm_html_text(out, version ? version : RM_VERSION);
     const char *processor =

@@ -48,6 +48,12 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : NAN;
 }
 
+/* On the board, 0 is a figure that was not measured. */
+static double known(double figure)
+{
+    return figure == 0 ? NAN : figure;
+}
+
 /* A policy's column at the window's end. */
 static double at_end(const struct rm_run_window *w, const char *policy, const char *metric)
 {
@@ -67,9 +73,9 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
     const struct rm_run_window *w = r->w;
     const struct rm_experiment *e = r->e;
     char policy[RM_NAME_MAX], learner[RM_NAME_MAX + 16];
-    double flops = 0, bytes = 0, passes = 0, optimizer = 0;
+    double flops = 0, bytes = 0, passes = 0, optimizer = 0, fixed = 0, all = 0;
     for (size_t i = 0; i < w->columns; i++) {
-        if (!rm_run_window_name(w, i, "policy", "update_flops", policy))
+        if (!rm_run_window_name(w, i, "policy", "updates", policy))
             continue;
         const double updates = rm_run_window_grown_of(w, "policy", policy, "updates");
         const double fp32 = at_end(w, policy, "core_flops"),
@@ -77,6 +83,10 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
                      copy = at_end(w, policy, "copy_bytes");
         const double core = e->learner.compute == RM_COMPUTE_BF16 && bf16 > 0 ? bf16 : fp32;
         snprintf(learner, sizeof learner, "learner-%s", policy);
+        if (passes_s(r, learner) > 0) {
+            all += passes_s(r, learner);
+            fixed += known(at_end(w, policy, "update_fixed")) * passes_s(r, learner);
+        }
         if (!(core > 0)) /* a frozen policy, or a device */
             continue;
         v->core_flops = fmax(core, isnan(v->core_flops) ? 0 : v->core_flops);
@@ -90,6 +100,7 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
         bytes += BYTES_OF_ADAM * at_end(w, policy, "parameters") * updates;
         optimizer += own * phase_s(r, learner, RM_PHASE_OPTIMIZER);
     }
+    v->update_fixed = share(fixed, all);
     v->update_flops = share(flops, passes);
     v->update_share = v->update_flops / (v->core_flops * e->learner.threads);
     v->optimizer_bytes = share(bytes, optimizer);
@@ -200,11 +211,12 @@ void rm_evidence_text(const struct rm_evidence *v, const struct rm_experiment *e
 
 json_t *rm_evidence_json(const struct rm_evidence *v)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "core_flops",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "core_flops",
                      rm_json_finite(v->core_flops), "update_flops", rm_json_finite(v->update_flops),
                      "update_share", rm_json_finite(v->update_share), "acting_flops",
                      rm_json_finite(v->acting_flops), "acting_share",
-                     rm_json_finite(v->acting_share), "copy_bytes", rm_json_finite(v->copy_bytes),
+                     rm_json_finite(v->acting_share), "update_fixed",
+                     rm_json_finite(v->update_fixed), "copy_bytes", rm_json_finite(v->copy_bytes),
                      "optimizer_bytes", rm_json_finite(v->optimizer_bytes), "memory_bound",
                      v->memory_bound, "due", rm_json_finite(v->due));
 }

@@ -16,6 +16,7 @@ struct rm_evidence {
     double bf16_speed; /* how many times as many it can do in bf16 as in float32; 0: none */
     double update_flops; /* reached in forward and backward passes of updates, by all threads */
     double update_share; /* of what the threads' cores allow */
+    double update_fixed; /* part of these passes' time that does not depend on the number of rows */
     double acting_flops, acting_share; /* the same of actors, in an actor's forward passes */
     double copy_bytes;                 /* most bytes a second that a core copies in memory; NAN:
                                         * parameters fit into caches */

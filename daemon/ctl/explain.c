@@ -14,7 +14,7 @@
 #define UNEXPLAINED 0.3  /* from here on the model does not know what limits the run */
 #define YIELDS      0.25 /* of others' time, waited for a core: from here on they do not yield */
 #define WORTH       1.03 /* least gain that is worth naming */
-#define MISS        0.06 /* four of five predictions miss by less: the logarithm of a ratio */
+#define MISS        0.08 /* four of five predictions miss by less: the logarithm of a ratio */
 #define FAR         8.0 /* up to this factor of a number; farther, misses grow with its logarithm */
 #define TURN_MISS   0.075 /* of the logarithm of the factor of the worlds in an actor's turn */
 
@@ -170,6 +170,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
         .update_products = products_share(x->evidence.update_share),
         .acting_products = products_share(x->evidence.acting_share),
         .bf16_speed = x->evidence.bf16_speed,
+        .update_fixed = x->evidence.update_fixed,
     };
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_run_duty *d = &x->duty[i];

@@ -105,8 +105,8 @@ const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac);
 /* As rm_trainer_update_flops(), of a minibatch of the last rollout; before the first one, and if
  * worlds on a device make rollouts, of the largest minibatch. */
 double rm_actor_critic_update_flops(const struct rm_actor_critic *ac);
-/* As rm_trainer_workspace(), of the largest minibatch. */
-const struct rm_net_workspace *rm_actor_critic_workspace(const struct rm_actor_critic *ac);
+/* For rm_trainer_workspace(), of the largest minibatch, and rm_trainer_fixed(). */
+struct rm_trainer *rm_actor_critic_trainer(struct rm_actor_critic *ac);
 
 /* The replica on device i, if there are several. Worlds on that device act with the replica's
  * parameters and write the orders of their rollouts' passes to the replica. */

@@ -510,9 +510,9 @@ const struct rm_net *rm_actor_critic_net(const struct rm_actor_critic *ac)
     return ac->u.nets[0].net;
 }
 
-const struct rm_net_workspace *rm_actor_critic_workspace(const struct rm_actor_critic *ac)
+struct rm_trainer *rm_actor_critic_trainer(struct rm_actor_critic *ac)
 {
-    return rm_trainer_workspace(&ac->u.trainer);
+    return &ac->u.trainer;
 }
 
 double rm_actor_critic_update_flops(const struct rm_actor_critic *ac)

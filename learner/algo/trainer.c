@@ -132,6 +132,12 @@ const struct rm_net_workspace *rm_trainer_workspace(const struct rm_trainer *tra
     return trainer->all[0]->nets[0].online;
 }
 
+double rm_trainer_fixed(struct rm_trainer *trainer)
+{
+    struct rm_updates *u = trainer->all[0];
+    return u->backend->staged ? NAN : rm_updates_fixed(u);
+}
+
 double rm_trainer_update_flops(const struct rm_trainer *trainer)
 {
     const struct rm_updates *u = trainer->all[0];

@@ -166,6 +166,13 @@ const struct rm_net *rm_trainer_net(const struct rm_trainer *trainer);
 /* Floating-point operations of the matrix products of one update (a multiply-add is two), padding
  * included, and the workspace that makes them. */
 double rm_trainer_update_flops(const struct rm_trainer *trainer);
+
+/* The part of the passes' time, forward and backward, that does not depend on the number of rows:
+ * f, where n rows take f + (1 - f) n / N of the time of an update's N. Repeats the trained passes
+ * of the last update, which it must follow, with all rows and with a quarter, for about as long as
+ * five updates or 20 ms take. Changes nothing. Below 0: more rows take longer than in proportion.
+ * NAN: not known, on a device or of too few rows. */
+double rm_trainer_fixed(struct rm_trainer *trainer);
 const struct rm_net_workspace *rm_trainer_workspace(const struct rm_trainer *trainer);
 
 #endif

@@ -4,6 +4,7 @@
 #include "learner/algo/parts_state.h"
 #include "learner/algo/target.h"
 #include "learner/backend/device.h"
+#include "shm/base/clock.h"
 
 #include <errno.h>
 #include <math.h>
@@ -256,6 +257,7 @@ void rm_updates_learn(struct rm_updates *t, const struct rm_net_input *in,
 {
     double sums[RM_NET_SUMS];
     t->nets[0].trained_on = *in;
+    t->nets[0].d_out = NULL;
     rm_net_learn(t->nets[0].online, t->params, in, loss, t->grads, sums);
     rm_updates_set_sums(t, sums, samples);
 }
@@ -275,6 +277,7 @@ void rm_updates_backward(struct rm_updates *t, uint32_t net, const struct rm_net
 {
     struct rm_update_net *n = &t->nets[net];
     n->trained_on = *in;
+    n->d_out = d_out;
     rm_net_backward(n->online, t->params + n->at, in, d_out, t->grads + n->at);
 }
 
@@ -392,6 +395,64 @@ void rm_updates_prepare(struct rm_updates *t, bool online, bool target)
         if (target && n->target)
             rm_net_prepare(n->target, t->target + n->at);
     }
+}
+
+/* --- how the time of passes grows with their rows --------------------------------------------- */
+
+#define FEWER    4u                  /* part of the rows */
+#define TRIES    2                   /* at least: the first one finds cold caches */
+#define TRIES_NS (10 * RM_NS_PER_MS) /* no more tries after so long, and so many */
+#define MOST     500
+
+/* A loss without a cost of its own. */
+static void put_ones(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                     double sums[RM_NET_SUMS])
+{
+    const struct rm_update_net *n = self;
+    const size_t quantiles = n->trained_on.quantiles ? n->trained_on.quantiles : 1;
+    (void)first;
+    (void)out;
+    (void)sums;
+    for (size_t i = 0; i < rows * quantiles * rm_net_outputs(n->net); i++)
+        d_out[i] = 1.0f;
+}
+
+/* Processor time of a network's trained pass over a part of the rows; 0: that is none. */
+static uint64_t pass_ns(struct rm_updates *t, struct rm_update_net *n, uint32_t part)
+{
+    const struct rm_net_loss ones = {put_ones, n};
+    double sums[RM_NET_SUMS];
+    struct rm_net_input in = n->trained_on;
+    const uint32_t steps = in.steps ? in.steps : 1;
+    in.batch = in.batch / steps / part * steps;
+    if (!in.batch)
+        return 0;
+    rm_net_prepare(n->online, t->params + n->at); /* as after an update */
+    const uint64_t start_ns = rm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (n->d_out) {
+        rm_net_forward(n->online, t->params + n->at, &in);
+        rm_net_backward(n->online, t->params + n->at, &in, n->d_out, t->grads + n->at);
+    } else {
+        rm_net_learn(n->online, t->params + n->at, &in, &ones, t->grads + n->at, sums);
+    }
+    return rm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+}
+
+double rm_updates_fixed(struct rm_updates *t)
+{
+    double all = 0, fewer = 0;
+    for (uint32_t i = 0; i < t->net_count; i++) {
+        uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, spent = 0;
+        for (int n = 0; n < TRIES || (n < MOST && spent < TRIES_NS); n++)
+            for (uint32_t k = 0; k < 2; k++) {
+                const uint64_t ns = pass_ns(t, &t->nets[i], k ? FEWER : 1);
+                least[k] = ns < least[k] ? ns : least[k];
+                spent += ns;
+            }
+        all += (double)least[0];
+        fewer += (double)least[1];
+    }
+    return fewer > 0 ? (FEWER * fewer / all - 1) / (FEWER - 1) : NAN;
 }
 
 /* --- settings and parameters ----------------------------------------------------------------- */

@@ -66,6 +66,7 @@ struct rm_update_net {
     struct rm_net_workspace *online, *target; /* target NULL: no target network */
     size_t at, count;                         /* the network's floats in the arenas */
     struct rm_net_input trained_on;           /* input of the last trained pass */
+    const float *d_out; /* its gradient, if rm_updates_backward() got it; NULL: a loss made it */
 };
 
 struct rm_updates {
@@ -184,6 +185,9 @@ void rm_updates_add_moments(struct rm_updates *updates, const struct rm_batch *b
  * skipped. */
 struct rm_trainer_result rm_updates_result(const struct rm_update_figures *figures,
                                            double grad_norm);
+
+/* As rm_trainer_fixed(). */
+double rm_updates_fixed(struct rm_updates *updates);
 
 /* debug.check_finite: searches this update's numbers if due. */
 void rm_updates_look(struct rm_updates *updates, uint64_t number, bool skipped);

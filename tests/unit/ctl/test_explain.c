@@ -217,12 +217,19 @@ static void tick(struct simulation *s)
     s->now_s += TICK_S;
 }
 
+/* Of the passes of an update. */
+static double fixed_of(const struct simulation *s)
+{
+    const struct duty *learner = &s->duty[s->actors];
+    return s->costs.update / learner->part[1];
+}
+
 static void write_names(FILE *out, const struct simulation *s)
 {
     fprintf(out, "time_s,steps,host_cores,host_cpu_s,host_steal_s,daemon_cpu_s,"
                  "setting.limiter.updates_per_step");
     for (uint32_t p = 0; p < s->costs.learners; p++)
-        fprintf(out, ",policy.p%u.updates", p);
+        fprintf(out, ",policy.p%u.updates,policy.p%u.update_fixed", p, p);
     for (uint32_t i = 0; i < s->duties; i++) {
         const struct duty *d = &s->duty[i];
         fprintf(out, ",worker.%s.turns,worker.%s.cpu_ns,worker.%s.run_delay_ns", d->name, d->name,
@@ -243,7 +250,7 @@ static void write_row(FILE *out, const struct simulation *s)
     fprintf(out, "%.9g,%.0f,%u,%.9g,0,0,%.9g", s->now_s, s->steps, s->costs.cores, cpu_s,
             s->e->limiter.updates_per_step);
     for (uint32_t p = 0; p < s->costs.learners; p++)
-        fprintf(out, ",%.0f", s->updates[p]);
+        fprintf(out, ",%.0f,%.9g", s->updates[p], fixed_of(s));
     for (uint32_t i = 0; i < s->duties; i++) {
         const struct duty *d = &s->duty[i];
         fprintf(out, ",0,%.0f,%.0f", d->cpu_s * 1e9, d->delay_s * 1e9);
@@ -383,6 +390,10 @@ static void changes_of_a_replay_run_are_predicted(void **state)
     predicts(text, &learner_bound, "limiter.updates_per_step=0.005"); /* then acting limits it */
     predicts(text, &learner_bound, "sample.batch=16");
     predicts(text, &learner_bound, "ring.capacity=100000");
+    struct costs fixed = learner_bound; /* updates whose time hardly depends on the batch */
+    fixed.update *= 10;
+    predicts(text, &fixed, "sample.batch=8");
+    predicts(text, &fixed, "sample.batch=256");
 }
 
 /* A step of a run from a recording is an update, whatever the limiter's settings. */
@@ -390,10 +401,10 @@ static void a_run_from_a_recording_has_no_limiter(void **state)
 {
     static const char text[] = DQN("\"sample\": {\"from\": \"recording\", \"batch\": 10}");
     static const char csv[] =
-        "time_s,steps,host_cores,policy.p.updates,worker.learner-p.turns,worker.learner-p.cpu_ns,"
-        "worker.learner-p.run_delay_ns,worker.learner-p.phase_sampling_ns,"
+        "time_s,steps,host_cores,policy.p.updates,policy.p.update_fixed,worker.learner-p.turns,"
+        "worker.learner-p.cpu_ns,worker.learner-p.run_delay_ns,worker.learner-p.phase_sampling_ns,"
         "worker.learner-p.phase_backward_ns,worker.learner-p.phase_optimizer_ns\n"
-        "4,400,2,400,400,0,0,0,0,0\n5,500,2,500,500,1e9,0,1e8,8e8,1e8\n";
+        "4,400,2,400,0.2,400,0,0,0,0,0\n5,500,2,500,0.2,500,1e9,0,1e8,8e8,1e8\n";
     static const char *const limiter[] = {"limiter.updates_per_step=0.125"}, *const batch[] = {
                                                                                  "sample.batch=5"};
     static struct rm_explained x;
@@ -689,7 +700,7 @@ static void an_interval_grows_with_the_worlds_of_a_turn(void **state)
     (void)state;
     explained(&x, experiment_of(text), &learner_bound);
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        const double width = changes[i].factor > 0 ? 0.075 * log(changes[i].factor) : 0.06;
+        const double width = changes[i].factor > 0 ? 0.075 * log(changes[i].factor) : 0.08;
         if (rm_explain_change(&x, changes[i].setting, changes[i].setting[1] ? 2 : 1, &rate, &error))
             fail_msg("%s", error.text);
         if (fabs(log(rate.high / rate.steps_per_s) - width) > 1e-9 ||
@@ -797,7 +808,8 @@ static void what_it_does_not_know_is_refused(void **state)
 {
     static const char text[] =
         DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
-    static const char *const unknown[] = {"learner.threads=2"}, *const wrong[] = {"sample.batch=x"};
+    static const char *const unknown[] = {"learner.threads=2"}, *const wrong[] = {"sample.batch=x"},
+                             *const batch[] = {"sample.batch=16"};
     static struct rm_explained x;
     struct rm_error error = {""};
     struct rm_predicted rate;
@@ -805,6 +817,9 @@ static void what_it_does_not_know_is_refused(void **state)
     explained(&x, experiment_of(text), &learner_bound);
     assert_int_equal(rm_explain_change(&x, unknown, 1, &rate, &error), -ENOTSUP);
     assert_non_null(strstr(error.text, "learner.threads"));
+    x.load.update_fixed = NAN; /* a device, or a run of older counters */
+    assert_int_equal(rm_explain_change(&x, batch, 1, &rate, &error), -ENOTSUP);
+    assert_non_null(strstr(error.text, "how much of an update depends on its rows"));
     assert_int_equal(rm_explain_change(&x, wrong, 1, &rate, &error), -EINVAL);
     rm_explained_free(&x);
     assert_int_equal(rm_explain_rows(&x, experiment_of(text), "time_s,steps\n1,2\n", NULL, &error),

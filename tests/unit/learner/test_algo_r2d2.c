@@ -112,6 +112,8 @@ static struct rm_trainer *trained(const struct rm_experiment *e, const struct rm
         assert_int_equal(rm_sampler_draw(s, u, rm_sampler_batch(s)), 1);
         assert_false(rm_trainer_update(t, rm_sampler_batch(s), u, NULL).skipped);
     }
+    const double fixed = rm_trainer_fixed(t);
+    assert_true(fixed > -1.0 / 3 && fixed < 2);
     rm_sampler_destroy(s);
     return t;
 }

@@ -568,6 +568,8 @@ static void normalised_inputs_are_learned_from(void **state)
     }
     for (uint64_t u = 1; u <= 1500; u++)
         assert_false(rm_trainer_update(t, &b, u, NULL).skipped);
+    const double fixed = rm_trainer_fixed(t);
+    assert_true(fixed > -1.0 / 3 && fixed < 2);
     struct rm_net_workspace *space;
     const float x[] = {1000, -500, 1001, -500};
     const struct rm_net_input in = {.x = x, .batch = 2};

@@ -306,6 +306,30 @@ static void what_is_not_finite_changes_nothing(void **state)
     rm_trainer_destroy(twin);
 }
 
+/* Repeated passes measure, and the updates that follow are those of a twin without them. */
+static void the_fixed_part_is_measured_and_nothing_changes(void **state)
+{
+    (void)state;
+    static struct rm_test_updates m;
+    static const enum rm_algorithm names[] = {RM_ALGORITHM_DQN, RM_ALGORITHM_IQN};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct rm_experiment e = full(names[i]);
+        struct rm_trainer *t = make(&e, backend, INPUTS, ACTIONS);
+        struct rm_trainer *twin = make(&e, backend, INPUTS, ACTIONS);
+        for (uint64_t u = 1; u <= 3; u++) {
+            fill(&m, 0.9f);
+            rm_trainer_update(t, &m.batch, u, NULL);
+            rm_trainer_update(twin, &m.batch, u, NULL);
+            const double fixed = rm_trainer_fixed(t);
+            assert_true(fixed > -1.0 / 3 && fixed < 2); /* a quarter takes at most twice as long */
+            assert_true(equal(t, rm_trainer_params(t), rm_trainer_params(twin)));
+            assert_true(equal(t, t->all[0]->target, twin->all[0]->target));
+        }
+        rm_trainer_destroy(t);
+        rm_trainer_destroy(twin);
+    }
+}
+
 static void clipping_scales_the_whole_gradient(void **state)
 {
     (void)state;
@@ -394,6 +418,7 @@ int main(void)
         cmocka_unit_test(two_states_come_out_as_solved_by_hand),
         cmocka_unit_test(the_target_follows_as_configured),
         cmocka_unit_test(what_is_not_finite_changes_nothing),
+        cmocka_unit_test(the_fixed_part_is_measured_and_nothing_changes),
         cmocka_unit_test(clipping_scales_the_whole_gradient),
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(an_update_is_a_function_of_its_number),

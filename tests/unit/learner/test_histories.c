@@ -608,6 +608,7 @@ static void what_learners_do_is_learned(void **unused)
             learning.trainer, rm_prepared_batch(learning.prepared, update), update, NULL);
         assert_false(r.skipped);
     }
+    assert_true(rm_trainer_fixed(learning.trainer) > -1.0 / 3);
     held = rm_prepared_held_out(learning.prepared, 0);
     const struct rm_trainer_result after = rm_trainer_measure(learning.trainer, held);
     assert_true(after.policy_loss < before.policy_loss - 0.4);

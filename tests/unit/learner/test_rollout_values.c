@@ -80,8 +80,11 @@ static float *learned(struct rm_backend *backend, bool kept,
                  largest = ceil((lanes ? rows.lanes : rows.lanes * rows.steps) / 2.0);
     rm_actor_critic_begin(ac, 0, NULL);
     assert_true(fabs(rm_actor_critic_update_flops(ac) / most - entries / 2 / largest) < 1e-9);
-    for (uint64_t update = 1; rm_actor_critic_due(ac); update++)
+    for (uint64_t update = 1; rm_actor_critic_due(ac); update++) {
         rm_actor_critic_step(ac, update, 0, NULL);
+        if (kept) /* measuring changes nothing */
+            assert_false(rm_trainer_fixed(rm_actor_critic_trainer(ac)) <= -1.0 / 3);
+    }
     *figures = rm_actor_critic_figures(ac);
     memcpy(params, rm_actor_critic_params(ac), plan->param_count * sizeof *params);
     rm_actor_critic_destroy(ac);

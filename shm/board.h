@@ -162,7 +162,7 @@ struct rm_board_policy {
     _Atomic double update_flops; /* operations of an update's products, without padding */
     _Atomic double core_flops, core_flops_bf16; /* most operations a second, of a core */
     _Atomic double copy_bytes;                  /* most bytes a second that it copies in memory */
-    _Atomic double update_fixed;                /* as rm_trainer_fixed(); measured after an update */
+    _Atomic double update_fixed; /* as rm_trainer_fixed(); measured after an update */
     /* Written by the evaluator. */
     _Alignas(RM_PAGE) _Atomic uint64_t eval_seq; /* evaluations finished */
     _Atomic uint64_t eval_version;               /* version of the weights in the latest one */

@@ -16,6 +16,7 @@
 #define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
 
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
+#define COLD       0.15 /* how much longer work takes for a duty that sleeps nearly always */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define ROUNDING                                                                                   \
     0.13            /* what rounding to bf16 takes beside products, in times of these in float32 */
@@ -387,12 +388,30 @@ static double contention(const struct rm_load *load)
     return 1 + CONTENTION * fmax(0, busy - 1);
 }
 
-static void slow_down(struct rm_load *load, double factor)
+/* After a sleep caches and the core are cold. The one process of sequential mode does not sleep. */
+static double coldness(const struct rm_load *load, const struct rm_work *work, double processes)
 {
-    lengthen(&load->acting, UINT32_MAX, factor);
-    lengthen(&load->evaluating, UINT32_MAX, factor);
-    for (uint32_t p = 0; p < load->learners; p++)
-        lengthen(&load->learner[p], UINT32_MAX, factor);
+    if (rm_coupling_of(load->experiment) == RM_COUPLING_TURNS)
+        return 1;
+    return 1 + COLD * fmax(0, 1 - rm_work_s(work) / processes / rm_load_step_s(load));
+}
+
+/* From the work's time beside the busy cores and after the sleeps of `before` to that beside and
+ * after those of `after`. */
+static void slow_down(struct rm_load *after, const struct rm_load *before)
+{
+    const struct rm_load raw = *after;
+    const double crowd = contention(&raw) / contention(before);
+    const double actors[2] = {fmax(1, rm_actor_processes(before->experiment)),
+                              fmax(1, rm_actor_processes(raw.experiment))};
+    lengthen(&after->acting, UINT32_MAX,
+             crowd * coldness(&raw, &raw.acting, actors[1]) /
+                 coldness(before, &before->acting, actors[0]));
+    lengthen(&after->evaluating, UINT32_MAX, crowd);
+    for (uint32_t p = 0; p < after->learners; p++)
+        lengthen(&after->learner[p], UINT32_MAX,
+                 crowd * coldness(&raw, &raw.learner[p], 1) /
+                     coldness(before, &before->learner[p], 1));
 }
 
 int rm_load_change(struct rm_load *after, const struct rm_load *before,
@@ -444,7 +463,6 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
          isnan(before->bf16_speed)))
         return rm_fail(error, -ENOTSUP,
                        "learner.compute: the counters do not show how long products take");
-    const double crowd = contention(before);
-    slow_down(after, contention(after) / crowd);
+    slow_down(after, before);
     return 0;
 }

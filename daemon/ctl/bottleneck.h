@@ -38,15 +38,15 @@ struct rm_load {
     struct rm_work evaluating;
     double update_products, acting_products; /* share of the time of passes that products take; NAN:
                                                 not known */
-    double bf16_speed; /* of products in bf16, 1: as in float32; 0: the processor
-                          has no instruction for them; NAN: not known */
+    double bf16_speed;   /* of products in bf16, 1: as in float32; 0: the processor
+                            has no instruction for them; NAN: not known */
     double update_fixed; /* share of the time of updates' passes that does not depend on the number
                             of rows; below 0: it grows faster than the rows; NAN: not known */
-    double daemon_s;   /* processor time of the daemon, for each step */
-    double looks_s;    /* processor time of actors that check whether they must still sleep */
-    double held;       /* share of time in which checkpoints hold the duties */
-    double gap;        /* what a step takes beside the model's time, as a share of that time */
-    double handover_s; /* what waking the other side takes beside that, for each step */
+    double daemon_s;     /* processor time of the daemon, for each step */
+    double looks_s;      /* processor time of actors that check whether they must still sleep */
+    double held;         /* share of time in which checkpoints hold the duties */
+    double gap;          /* what a step takes beside the model's time, as a share of that time */
+    double handover_s;   /* what waking the other side takes beside that, for each step */
 };
 
 /* Time that work takes on cores of its own, of `busy` seconds of wall time, `cpu` of processor time

@@ -241,7 +241,7 @@ static void note_fixed(struct rm_learner *l)
         return;
     l->begun = UINT64_MAX;
     const double fixed = rm_trainer_fixed(l->method->trainer);
-    RM_POKE(&l->counters->update_fixed, isnan(fixed) ? 0 : fixed);
+    RM_POKE(&l->counters->update_fixed, isfinite(fixed) ? fixed : 0);
 }
 
 bool rm_learner_settled(const struct rm_learner *l)

@@ -19,8 +19,9 @@
 #define COLD       0.15 /* how much longer work takes for a duty that sleeps nearly always */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
 #define ROUNDING                                                                                   \
-    0.13            /* what rounding to bf16 takes beside products, in times of these in float32 */
-#define CHECKED 0.1 /* check_finite: part of forward and backward that searching takes */
+    0.13 /* what rounding to bf16 takes beside products, in times of these in float32 */
+#define FIXED_LEAST (-0.2) /* of the passes' time: less is a measurement gone wrong */
+#define CHECKED     0.1    /* check_finite: part of forward and backward that searching takes */
 
 enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
 {
@@ -331,6 +332,15 @@ static double checked(const struct rm_experiment *e)
     return 1 + (e->debug.check_finite == RM_CHECK_FINITE_ALWAYS ? CHECKED : 0);
 }
 
+/* Time of passes over other rows, `rows` times as many, in times of those before. If it grows
+ * faster than the rows: their power that fits the quarter of rows that was measured. */
+static double passes_of(double fixed, double rows)
+{
+    if (fixed < 0)
+        return pow(rows, log((1 + 3 * fmax(fixed, FIXED_LEAST)) / 4) / log(0.25));
+    return fmin(fixed, 1) + (1 - fmin(fixed, 1)) * rows;
+}
+
 static void change_learning(struct rm_work *w, const struct rm_load *before,
                             const struct rm_experiment *to)
 {
@@ -341,9 +351,10 @@ static void change_learning(struct rm_work *w, const struct rm_load *before,
     const double more = ratio(updates(to, measured), updates(from, measured));
     const double rows = more * update_rows(to) / update_rows(from);
     const double fixed = isnan(before->update_fixed) ? 0 : before->update_fixed;
+    const double longer = more * passes_of(fixed, update_rows(to) / update_rows(from));
     /* With rollouts, forward is the valuing of a rollout, once. */
     const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
-    lengthen(w, passes, fixed * more + (1 - fixed) * rows);
+    lengthen(w, passes, longer);
     lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, checked(to) / checked(from));
     lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
     if (rollout) {
@@ -389,11 +400,26 @@ static double contention(const struct rm_load *load)
 }
 
 /* After a sleep caches and the core are cold. The one process of sequential mode does not sleep. */
-static double coldness(const struct rm_load *load, const struct rm_work *work, double processes)
+static double coldness(const struct rm_load *load, double work_s)
 {
-    if (rm_coupling_of(load->experiment) == RM_COUPLING_TURNS)
-        return 1;
-    return 1 + COLD * fmax(0, 1 - rm_work_s(work) / processes / rm_load_step_s(load));
+    return rm_coupling_of(load->experiment) == RM_COUPLING_TURNS
+               ? 1
+               : 1 + COLD * fmax(0, 1 - work_s / rm_load_step_s(load));
+}
+
+static double of_an_actor(const struct rm_load *load)
+{
+    const uint32_t actors = rm_actor_processes(load->experiment);
+    return coldness(load, rm_work_s(&load->acting) / (actors ? actors : 1));
+}
+
+static double of_a_learner(const struct rm_load *load, uint32_t p)
+{
+    double work_s = 0; /* of its process */
+    for (uint32_t i = 0; i < load->learners; i++)
+        if (i == p || load->experiment->learner.processes == RM_LEARNERS_ONE)
+            work_s += rm_work_s(&load->learner[i]);
+    return coldness(load, work_s);
 }
 
 /* From the work's time beside the busy cores and after the sleeps of `before` to that beside and
@@ -402,16 +428,11 @@ static void slow_down(struct rm_load *after, const struct rm_load *before)
 {
     const struct rm_load raw = *after;
     const double crowd = contention(&raw) / contention(before);
-    const double actors[2] = {fmax(1, rm_actor_processes(before->experiment)),
-                              fmax(1, rm_actor_processes(raw.experiment))};
-    lengthen(&after->acting, UINT32_MAX,
-             crowd * coldness(&raw, &raw.acting, actors[1]) /
-                 coldness(before, &before->acting, actors[0]));
+    lengthen(&after->acting, UINT32_MAX, crowd * of_an_actor(&raw) / of_an_actor(before));
     lengthen(&after->evaluating, UINT32_MAX, crowd);
     for (uint32_t p = 0; p < after->learners; p++)
         lengthen(&after->learner[p], UINT32_MAX,
-                 crowd * coldness(&raw, &raw.learner[p], 1) /
-                     coldness(before, &before->learner[p], 1));
+                 crowd * of_a_learner(&raw, p) / of_a_learner(before, p));
 }
 
 int rm_load_change(struct rm_load *after, const struct rm_load *before,

@@ -169,9 +169,10 @@ double rm_trainer_update_flops(const struct rm_trainer *trainer);
 
 /* The part of the passes' time, forward and backward, that does not depend on the number of rows:
  * f, where n rows take f + (1 - f) n / N of the time of an update's N. Repeats the trained passes
- * of the last update, which it must follow, with all rows and with a quarter, for about as long as
- * five updates or 20 ms take. Changes nothing. Below 0: more rows take longer than in proportion.
- * NAN: not known, on a device or of too few rows. */
+ * of the last update, which it must follow, with all rows and with a quarter: for each network
+ * twice, or as often as 10 ms are enough for, or once if that takes a second. Changes nothing that
+ * later updates or figures depend on. Below 0: more rows take longer than in proportion. NAN: not
+ * known, on a device or of less than four rows. */
 double rm_trainer_fixed(struct rm_trainer *trainer);
 const struct rm_net_workspace *rm_trainer_workspace(const struct rm_trainer *trainer);
 

@@ -400,59 +400,50 @@ void rm_updates_prepare(struct rm_updates *t, bool online, bool target)
 /* --- how the time of passes grows with their rows --------------------------------------------- */
 
 #define FEWER    4u                  /* part of the rows */
-#define TRIES    2                   /* at least: the first one finds cold caches */
+#define TRIES    2                   /* the first one finds cold caches */
+#define LONG_NS  RM_NS_PER_S         /* one is enough if it takes so long */
 #define TRIES_NS (10 * RM_NS_PER_MS) /* no more tries after so long, and so many */
 #define MOST     500
 
-/* A loss without a cost of its own. */
-static void put_ones(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
-                     double sums[RM_NET_SUMS])
+/* Processor time of a network's trained pass over so many of its lanes. */
+static double pass_s(struct rm_updates *t, const struct rm_update_net *n, uint32_t lanes)
 {
-    const struct rm_update_net *n = self;
-    const size_t quantiles = n->trained_on.quantiles ? n->trained_on.quantiles : 1;
-    (void)first;
-    (void)out;
-    (void)sums;
-    for (size_t i = 0; i < rows * quantiles * rm_net_outputs(n->net); i++)
-        d_out[i] = 1.0f;
-}
-
-/* Processor time of a network's trained pass over a part of the rows; 0: that is none. */
-static uint64_t pass_ns(struct rm_updates *t, struct rm_update_net *n, uint32_t part)
-{
-    const struct rm_net_loss ones = {put_ones, n};
-    double sums[RM_NET_SUMS];
     struct rm_net_input in = n->trained_on;
-    const uint32_t steps = in.steps ? in.steps : 1;
-    in.batch = in.batch / steps / part * steps;
-    if (!in.batch)
-        return 0;
+    in.batch = lanes * (in.steps ? in.steps : 1);
     rm_net_prepare(n->online, t->params + n->at); /* as after an update */
     const uint64_t start_ns = rm_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (n->d_out) {
-        rm_net_forward(n->online, t->params + n->at, &in);
-        rm_net_backward(n->online, t->params + n->at, &in, n->d_out, t->grads + n->at);
-    } else {
-        rm_net_learn(n->online, t->params + n->at, &in, &ones, t->grads + n->at, sums);
+    rm_net_repeat(n->online, t->params + n->at, &in, n->d_out, t->grads + n->at);
+    return (double)(rm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns) / (double)RM_NS_PER_S;
+}
+
+/* Adds a network's time of all lanes and the part of that time that is fixed: NAN with too few. */
+static void add_fixed(struct rm_updates *t, const struct rm_update_net *n, double *all,
+                      double *fixed)
+{
+    const uint32_t lanes = n->trained_on.batch / (n->trained_on.steps ? n->trained_on.steps : 1);
+    const double part = lanes ? (double)(lanes / FEWER) / lanes : 0;
+    double least = INFINITY, fewer = INFINITY, spent = 0;
+    if (part == 0) {
+        *fixed = NAN;
+        return;
     }
-    return rm_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+    for (int i = 0; i == 0 || (i < TRIES && spent < LONG_NS) || (i < MOST && spent < TRIES_NS);
+         i++) {
+        const double a = pass_s(t, n, lanes), b = pass_s(t, n, lanes / FEWER);
+        least = fmin(least, a);
+        fewer = fmin(fewer, b);
+        spent += (a + b) * (double)RM_NS_PER_S;
+    }
+    *all += least;
+    *fixed += (fewer - part * least) / (1 - part);
 }
 
 double rm_updates_fixed(struct rm_updates *t)
 {
-    double all = 0, fewer = 0;
-    for (uint32_t i = 0; i < t->net_count; i++) {
-        uint64_t least[2] = {UINT64_MAX, UINT64_MAX}, spent = 0;
-        for (int n = 0; n < TRIES || (n < MOST && spent < TRIES_NS); n++)
-            for (uint32_t k = 0; k < 2; k++) {
-                const uint64_t ns = pass_ns(t, &t->nets[i], k ? FEWER : 1);
-                least[k] = ns < least[k] ? ns : least[k];
-                spent += ns;
-            }
-        all += (double)least[0];
-        fewer += (double)least[1];
-    }
-    return fewer > 0 ? (FEWER * fewer / all - 1) / (FEWER - 1) : NAN;
+    double all = 0, fixed = 0;
+    for (uint32_t i = 0; i < t->net_count; i++)
+        add_fixed(t, &t->nets[i], &all, &fixed);
+    return all > 0 ? fixed / all : NAN;
 }
 
 /* --- settings and parameters ----------------------------------------------------------------- */

@@ -65,3 +65,34 @@ void rm_net_learn(struct rm_net_workspace *w, const float *params, const struct 
     loss->rows(loss->self, 0, input->batch, out, w->d_out, sums);
     rm_net_backward(w, params, input, w->d_out, grads);
 }
+
+/* A loss without a cost of its own; `self` is the number of floats of a row. */
+static void put_ones(void *self, uint32_t first, uint32_t rows, const float *out, float *d_out,
+                     double sums[RM_NET_SUMS])
+{
+    const size_t floats = *(const size_t *)self * rows;
+    (void)first;
+    (void)out;
+    (void)sums;
+    for (size_t i = 0; i < floats; i++)
+        d_out[i] = 1.0f;
+}
+
+void rm_net_repeat(struct rm_net_workspace *w, const float *params,
+                   const struct rm_net_input *input, const float *d_out, float *grads)
+{
+    uint64_t tokens[RM_TOKEN_SETS_MAX], padding[RM_TOKEN_SETS_MAX];
+    double sums[RM_NET_SUMS];
+    size_t row = w->net->outputs * (size_t)(input->quantiles ? input->quantiles : 1);
+    const struct rm_net_loss ones = {put_ones, &row};
+    memcpy(tokens, w->tokens, sizeof tokens);
+    memcpy(padding, w->padding, sizeof padding);
+    if (d_out) {
+        rm_net_forward(w, params, input);
+        rm_net_backward(w, params, input, d_out, grads);
+    } else {
+        rm_net_learn(w, params, input, &ones, grads, sums);
+    }
+    memcpy(w->tokens, tokens, sizeof tokens);
+    memcpy(w->padding, padding, sizeof padding);
+}

@@ -177,6 +177,11 @@ void rm_net_learn(struct rm_net_workspace *workspace, const float *params,
                   const struct rm_net_input *input, const struct rm_net_loss *loss, float *grads,
                   double sums[RM_NET_SUMS]);
 
+/* For measurements: a trained pass once more. d_out NULL: as rm_net_learn(), with a loss that costs
+ * next to nothing; else forward and backward. Counts no tokens and no padding. */
+void rm_net_repeat(struct rm_net_workspace *workspace, const float *params,
+                   const struct rm_net_input *input, const float *d_out, float *grads);
+
 /* For debug.check_finite. rm_net_watch() sets whether rm_net_learn() checks inputs and results
  * while they are in the cache. rm_net_learned_finite() returns whether all of them were finite in
  * the last rm_net_learn(); false if no check was made since the previous call. */

@@ -809,7 +809,8 @@ static void what_it_does_not_know_is_refused(void **state)
     static const char text[] =
         DQN("\"limiter\": {\"updates_per_step\": 0.5, \"slack_updates\": 16}");
     static const char *const unknown[] = {"learner.threads=2"}, *const wrong[] = {"sample.batch=x"},
-                             *const batch[] = {"sample.batch=16"};
+                             *const batch[] = {"sample.batch=16"},
+                             *const smaller[][1] = {{"sample.batch=16"}, {"sample.batch=4"}};
     static struct rm_explained x;
     struct rm_error error = {""};
     struct rm_predicted rate;
@@ -817,6 +818,12 @@ static void what_it_does_not_know_is_refused(void **state)
     explained(&x, experiment_of(text), &learner_bound);
     assert_int_equal(rm_explain_change(&x, unknown, 1, &rate, &error), -ENOTSUP);
     assert_non_null(strstr(error.text, "learner.threads"));
+    double last = x.steps_per_s;
+    x.load.update_fixed = -0.2; /* passes that grow faster than their rows never take no time */
+    for (size_t i = 0; i < sizeof smaller / sizeof smaller[0]; i++, last = rate.steps_per_s) {
+        assert_int_equal(rm_explain_change(&x, smaller[i], 1, &rate, &error), 0);
+        assert_true(isfinite(rate.steps_per_s) && rate.steps_per_s > last);
+    }
     x.load.update_fixed = NAN; /* a device, or a run of older counters */
     assert_int_equal(rm_explain_change(&x, batch, 1, &rate, &error), -ENOTSUP);
     assert_non_null(strstr(error.text, "how much of an update depends on its rows"));

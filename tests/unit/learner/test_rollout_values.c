@@ -82,8 +82,12 @@ static float *learned(struct rm_backend *backend, bool kept,
     assert_true(fabs(rm_actor_critic_update_flops(ac) / most - entries / 2 / largest) < 1e-9);
     for (uint64_t update = 1; rm_actor_critic_due(ac); update++) {
         rm_actor_critic_step(ac, update, 0, NULL);
-        if (kept) /* measuring changes nothing */
-            assert_false(rm_trainer_fixed(rm_actor_critic_trainer(ac)) <= -1.0 / 3);
+        if (kept) { /* measuring changes nothing */
+            struct rm_trainer *t = rm_actor_critic_trainer(ac);
+            const double flops = rm_net_workspace_row_flops(rm_trainer_workspace(t), 1);
+            assert_false(rm_trainer_fixed(t) <= -1.0 / 3);
+            assert_true(rm_net_workspace_row_flops(rm_trainer_workspace(t), 1) == flops);
+        }
     }
     *figures = rm_actor_critic_figures(ac);
     memcpy(params, rm_actor_critic_params(ac), plan->param_count * sizeof *params);

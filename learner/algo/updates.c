@@ -421,15 +421,16 @@ static void add_fixed(struct rm_updates *t, const struct rm_update_net *n, doubl
                       double *fixed)
 {
     const uint32_t lanes = n->trained_on.batch / (n->trained_on.steps ? n->trained_on.steps : 1);
-    const double part = lanes ? (double)(lanes / FEWER) / lanes : 0;
+    const uint32_t some = lanes / FEWER;
+    const double part = (double)some / fmax(1, lanes);
     double least = INFINITY, fewer = INFINITY, spent = 0;
-    if (part == 0) {
+    if (some == 0) {
         *fixed = NAN;
         return;
     }
     for (int i = 0; i == 0 || (i < TRIES && spent < LONG_NS) || (i < MOST && spent < TRIES_NS);
          i++) {
-        const double a = pass_s(t, n, lanes), b = pass_s(t, n, lanes / FEWER);
+        const double a = pass_s(t, n, lanes), b = pass_s(t, n, some);
         least = fmin(least, a);
         fewer = fmin(fewer, b);
         spent += (a + b) * (double)RM_NS_PER_S;

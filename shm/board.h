@@ -156,8 +156,8 @@ struct rm_board_policy {
     _Atomic double priority_max;                /* highest so far, of proportional replay */
     _Atomic double reward_scale;                /* divisor of rewards */
     _Atomic double type_loss, held_out_loss, held_out_policy_loss; /* distill */
-    /* No part of the learner's state. The last three are measured when it starts; 0: not measured.
-     */
+    /* No part of the learner's state. Operations and bytes a second are measured when it starts,
+     * update_fixed after its first update; 0: not measured. */
     _Atomic uint64_t parameters;
     _Atomic double update_flops; /* operations of an update's products, without padding */
     _Atomic double core_flops, core_flops_bf16; /* most operations a second, of a core */

@@ -349,12 +349,11 @@ static void change_learning(struct rm_work *w, const struct rm_load *before,
     const bool rollout = rm_algorithm_traits(from->algorithm.name)->rollout;
     const double woken = ratio(handovers(to, measured), handovers(from, measured));
     const double more = ratio(updates(to, measured), updates(from, measured));
-    const double rows = more * update_rows(to) / update_rows(from);
+    const double wider = update_rows(to) / update_rows(from);
     const double fixed = isnan(before->update_fixed) ? 0 : before->update_fixed;
-    const double longer = more * passes_of(fixed, update_rows(to) / update_rows(from));
     /* With rollouts, forward is the valuing of a rollout, once. */
     const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
-    lengthen(w, passes, longer);
+    lengthen(w, passes, more * passes_of(fixed, wider));
     lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, checked(to) / checked(from));
     lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
     if (rollout) {
@@ -363,7 +362,7 @@ static void change_learning(struct rm_work *w, const struct rm_load *before,
     }
     w->phase_s[RM_PHASE_SAMPLING] *=
         more * (sampling_rows(to) + to->sample.batch) / (sampling_rows(from) + from->sample.batch);
-    w->phase_s[RM_PHASE_UPLOAD] *= rows;
+    w->phase_s[RM_PHASE_UPLOAD] *= more * wider;
     w->phase_s[RM_PHASE_PUBLISH] *= more * ratio(from->publish.interval, to->publish.interval);
 }
 

@@ -83,9 +83,10 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
                      copy = at_end(w, policy, "copy_bytes");
         const double core = e->learner.compute == RM_COMPUTE_BF16 && bf16 > 0 ? bf16 : fp32;
         snprintf(learner, sizeof learner, "learner-%s", policy);
-        if (passes_s(r, learner) > 0) {
-            all += passes_s(r, learner);
-            fixed += known(at_end(w, policy, "update_fixed")) * passes_s(r, learner);
+        const double wall_s = passes_s(r, learner);
+        if (wall_s > 0) {
+            all += wall_s;
+            fixed += known(at_end(w, policy, "update_fixed")) * wall_s;
         }
         if (!(core > 0)) /* a frozen policy, or a device */
             continue;
@@ -93,7 +94,7 @@ static void read_updates(struct rm_evidence *v, const struct reading *r)
         v->bf16_speed = bf16 / fp32;
         flops += at_end(w, policy, "update_flops") * updates;
         const double own = service(r, learner, e->learner.threads);
-        passes += own * passes_s(r, learner);
+        passes += own * wall_s;
         if (!(copy > 0) || e->optimizer.name > RM_OPTIMIZER_ADAMW)
             continue;
         v->copy_bytes = fmax(copy, isnan(v->copy_bytes) ? 0 : v->copy_bytes);

@@ -16,8 +16,27 @@
 #define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
 
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
-#define COLD       0.15 /* how much longer work takes for a duty that sleeps nearly always */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
+
+/* After a sleep the core and its caches are cold. Work of actors that follows takes COLD_S longer
+ * if the sleep took a millisecond, and (sleep / 1 ms)^COLD_POWER times that for other sleeps, but
+ * no more than COLD_MOST times the work on a warm core. */
+#define COLD_S     33e-6
+#define COLD_POWER 0.8
+#define COLD_MOST  2.0
+/* A learner that nearly always sleeps works longer by SLEEPY / (1 + SLEEPY_HALF), and one that
+ * sleeps for the share SLEEPY_HALF of its time by SLEEPY / 2. */
+#define SLEEPY      0.4
+#define SLEEPY_HALF 0.4
+/* Waking a process takes the one that wakes it WAKE_S. Without it no less than WAKE_LEAST is left
+ * of the phases in which it does so. */
+#define WAKE_S     33e-6
+#define WAKE_LEAST 0.2
+/* If sides take turns, a hand-over takes a time in proportion to this and the time since the last
+ * one. */
+#define HANDOVER_FIXED_S 3.5e-3
+#define ROUNDS           6 /* until the time asleep and the work after it fit */
+
 #define ROUNDING                                                                                   \
     0.13 /* what rounding to bf16 takes beside products, in times of these in float32 */
 #define FIXED_LEAST (-0.2) /* of the passes' time: less is a measurement gone wrong */
@@ -214,7 +233,6 @@ double rm_load_elasticity(const struct rm_load *load, enum rm_station station)
 static const struct rm_lever levers[] = {
     {"actor.count", false, false},
     {"actor.worlds", true, false},
-    {"actor.quantiles", true, false},
     {"mode", true, false},
     {"evaluation.interval", false, false},
     {"checkpoint.interval_s", false, false},
@@ -267,7 +285,7 @@ static void change_acting(struct rm_work *acting, const struct rm_experiment *fr
     const double after = (double)to->actor.worlds / fmax(1, to->actor.count);
     acting->phase_s[RM_PHASE_ENVIRONMENT] *= per_item(WORLD_ROWS, before, after);
     acting->phase_s[RM_PHASE_INFERENCE] *=
-        (INFERENCE_ROWS / after + acting_rows(to)) / (INFERENCE_ROWS / before + acting_rows(from));
+        per_item(INFERENCE_ROWS / acting_rows(from), before, after);
     acting->phase_s[RM_PHASE_RING] *= per_item(RING_ROWS, before, after);
     acting->phase_s[RM_PHASE_OTHER] *= before / after; /* once a turn */
 }
@@ -356,12 +374,15 @@ static void change_learning(struct rm_work *w, const struct rm_load *before,
     lengthen(w, passes, more * passes_of(fixed, wider));
     lengthen(w, 1u << RM_PHASE_FORWARD | 1u << RM_PHASE_BACKWARD, checked(to) / checked(from));
     lengthen(w, 1u << RM_PHASE_OPTIMIZER | 1u << RM_PHASE_OTHER, more);
-    if (rollout) {
+    if (rollout) { /* which is copied once, and sampled in each epoch */
         w->phase_s[RM_PHASE_PUBLISH] *= woken;
+        w->phase_s[RM_PHASE_SAMPLING] *=
+            (1.0 + to->algorithm.epochs) / (1.0 + from->algorithm.epochs);
         return;
     }
+    const double fixed_rows = sampling_rows(from);
     w->phase_s[RM_PHASE_SAMPLING] *=
-        more * (sampling_rows(to) + to->sample.batch) / (sampling_rows(from) + from->sample.batch);
+        more * (fixed_rows + to->sample.batch) / (fixed_rows + from->sample.batch);
     w->phase_s[RM_PHASE_UPLOAD] *= more * wider;
     w->phase_s[RM_PHASE_PUBLISH] *= more * ratio(from->publish.interval, to->publish.interval);
 }
@@ -398,40 +419,114 @@ static double contention(const struct rm_load *load)
     return 1 + CONTENTION * fmax(0, busy - 1);
 }
 
-/* After a sleep caches and the core are cold. The one process of sequential mode does not sleep. */
-static double coldness(const struct rm_load *load, double work_s)
+static double handovers_of(const struct rm_load *load)
 {
-    return rm_coupling_of(load->experiment) == RM_COUPLING_TURNS
-               ? 1
-               : 1 + COLD * fmax(0, 1 - work_s / rm_load_step_s(load));
+    return handovers(load->experiment, load->updates_per_step);
 }
 
-static double of_an_actor(const struct rm_load *load)
+/* How often a process can be woken, for each step. */
+static double wakes(const struct rm_load *load)
 {
-    const uint32_t actors = rm_actor_processes(load->experiment);
-    return coldness(load, rm_work_s(&load->acting) / (actors ? actors : 1));
+    const struct rm_experiment *e = load->experiment;
+    if (e->mode == RM_MODE_SEQUENTIAL || !rm_actor_processes(e))
+        return 0;
+    return e->mode == RM_MODE_LOCKSTEP && !rm_algorithm_traits(e->algorithm.name)->rollout
+               ? 1.0 / ((double)e->run.round_steps * e->actor.worlds)
+               : handovers_of(load);
 }
 
-static double of_a_learner(const struct rm_load *load, uint32_t p)
+/* Seconds of a step in which a process with this work sleeps. While it waits for a core it does
+ * not. */
+static double asleep_s(const struct rm_load *load, double work_s)
 {
-    double work_s = 0; /* of its process */
-    for (uint32_t i = 0; i < load->learners; i++)
-        if (i == p || load->experiment->learner.processes == RM_LEARNERS_ONE)
-            work_s += rm_work_s(&load->learner[i]);
-    return coldness(load, work_s);
+    const enum rm_coupling coupling = rm_coupling_of(load->experiment);
+    const struct sides s = sides_of(load);
+    if (coupling == RM_COUPLING_TURNS)
+        return 0;
+    return fmax(0, (coupling == RM_COUPLING_ALTERNATE
+                        ? (s.acting + s.learning) * (1 + load->gap) + load->handover_s
+                        : slower(s.acting, s.learning) * (1 + load->gap)) -
+                       work_s);
+}
+
+static double actor_s(const struct rm_load *load)
+{
+    return wall_s(&load->acting) / fmax(1, rm_actor_processes(load->experiment));
+}
+
+/* What actors together work longer in a step because they were asleep. An actor that is woken more
+ * often than it can step its worlds goes back to sleep. */
+static double cold_s(const struct rm_load *load)
+{
+    const struct rm_experiment *e = load->experiment;
+    const double sleeps = fmin(wakes(load), 1.0 / e->actor.worlds);
+    const double asleep = asleep_s(load, actor_s(load));
+    return sleeps > 0
+               ? rm_actor_processes(e) * sleeps * COLD_S * pow(asleep / sleeps / 1e-3, COLD_POWER)
+               : 0;
+}
+
+/* How many times as long a learner works because it sleeps. In one process the work of other
+ * learners is like a sleep. */
+static double sleepy(const struct rm_load *load, uint32_t p)
+{
+    const double work_s = wall_s(&load->learner[p]);
+    double away_s = asleep_s(load, work_s);
+    if (rm_coupling_of(load->experiment) == RM_COUPLING_TURNS)
+        for (uint32_t i = 0; i < load->learners; i++)
+            away_s += i == p ? 0 : wall_s(&load->learner[i]);
+    const double away = away_s > 0 ? away_s / (away_s + work_s) : 0;
+    return 1 + SLEEPY * away / (away + SLEEPY_HALF);
 }
 
 /* From the work's time beside the busy cores and after the sleeps of `before` to that beside and
- * after those of `after`. */
+ * after those of `after`. How long duties sleep then depends on their work, and their work on how
+ * long they sleep. */
 static void slow_down(struct rm_load *after, const struct rm_load *before)
 {
     const struct rm_load raw = *after;
     const double crowd = contention(&raw) / contention(before);
-    lengthen(&after->acting, UINT32_MAX, crowd * of_an_actor(&raw) / of_an_actor(before));
+    const double raw_s = rm_work_s(&raw.acting);
+    const double warm_s =
+        raw_s * fmax(1 / (1 + COLD_MOST), 1 - cold_s(before) / rm_work_s(&before->acting));
     lengthen(&after->evaluating, UINT32_MAX, crowd);
-    for (uint32_t p = 0; p < after->learners; p++)
-        lengthen(&after->learner[p], UINT32_MAX,
-                 crowd * of_a_learner(&raw, p) / of_a_learner(before, p));
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct rm_load last = *after;
+        after->acting = raw.acting;
+        if (raw_s > 0)
+            lengthen(&after->acting, UINT32_MAX,
+                     crowd * (warm_s + fmin(cold_s(&last), warm_s * COLD_MOST)) / raw_s);
+        for (uint32_t p = 0; p < after->learners; p++) {
+            after->learner[p] = raw.learner[p];
+            lengthen(&after->learner[p], UINT32_MAX, crowd * sleepy(&last, p) / sleepy(before, p));
+        }
+    }
+}
+
+static void add_s(struct rm_work *work, uint32_t phases, double seconds)
+{
+    const double all = phases_s(work, phases);
+    if (all > 0)
+        lengthen(work, phases, fmax(WAKE_LEAST, 1 + seconds / all));
+}
+
+/* Adds the time of so many wake-ups of each process for each step, or takes it if there are fewer
+ * than none. `as`: says how long the processes sleep, and only one that sleeps is woken. */
+static void add_wakes(struct rm_load *load, const struct rm_load *as, double count)
+{
+    const double actors = rm_actor_processes(as->experiment), acting_s = actor_s(as);
+    const double actor_sleeps = asleep_s(as, acting_s) / (asleep_s(as, acting_s) + acting_s);
+    double learners = 0; /* that sleep */
+    if (count == 0 || !(acting_s > 0))
+        return;
+    for (uint32_t p = 0; p < load->learners; p++) {
+        const double work_s = wall_s(&as->learner[p]), asleep = asleep_s(as, work_s);
+        learners += work_s > 0 ? asleep / (asleep + work_s) : 0;
+        add_s(&load->learner[p], RM_LEARNER_CALLS, count * actors * actor_sleeps * WAKE_S);
+    }
+    if (as->experiment->learner.processes == RM_LEARNERS_ONE)
+        learners = fmin(learners, 1);
+    add_s(&load->acting, 1u << RM_PHASE_OTHER, count * learners * WAKE_S);
 }
 
 int rm_load_change(struct rm_load *after, const struct rm_load *before,
@@ -465,13 +560,18 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
                      ? ratio((double)from->evaluation.interval, (double)to->evaluation.interval)
                      : 0);
     if (to->checkpoint.interval_s != from->checkpoint.interval_s)
-        after->held =
-            to->checkpoint.interval_s > 0
-                ? before->held * ratio(from->checkpoint.interval_s, to->checkpoint.interval_s)
-                : 0;
+        after->held = to->checkpoint.interval_s > 0
+                          ? fmin(RM_HELD_MOST, before->held * ratio(from->checkpoint.interval_s,
+                                                                    to->checkpoint.interval_s))
+                          : 0;
     /* Gaps and hand-overs differ between modes, and aren't known. */
     if (rm_coupling_of(to) != rm_coupling_of(from) || to->mode != from->mode)
         after->gap = after->handover_s = 0;
+    if (to->mode != from->mode) {
+        const struct rm_load other = *after;
+        add_wakes(after, before, -woken * wakes(before));
+        add_wakes(after, &other, wakes(&other));
+    }
     const double speed = before->bf16_speed;
     const double passes = other_products(before->update_products, speed, from, to);
     const double acting = other_products(before->acting_products, speed, from, to);
@@ -484,5 +584,8 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
         return rm_fail(error, -ENOTSUP,
                        "learner.compute: the counters do not show how long products take");
     slow_down(after, before);
+    if (rm_coupling_of(to) == RM_COUPLING_ALTERNATE)
+        after->handover_s *= (HANDOVER_FIXED_S + duties_s(after) / handovers_of(after)) /
+                             (HANDOVER_FIXED_S + duties_s(before) / handovers_of(before));
     return 0;
 }

@@ -16,6 +16,11 @@ enum rm_coupling {
 };
 enum rm_coupling rm_coupling_of(const struct rm_experiment *experiment);
 
+/* The phases in which a learner calls the kernel, to wake others. */
+#define RM_LEARNER_CALLS (1u << RM_PHASE_SAMPLING | 1u << RM_PHASE_PUBLISH | 1u << RM_PHASE_OTHER)
+
+#define RM_HELD_MOST 0.9
+
 /* All duties of one kind together. Times are seconds of work for each agent step (of agent 0, over
  * all worlds), as if each duty had a core of its own. */
 struct rm_work {
@@ -44,9 +49,9 @@ struct rm_load {
                             of rows; below 0: it grows faster than the rows; NAN: not known */
     double daemon_s;     /* processor time of the daemon, for each step */
     double looks_s;      /* processor time of actors that check whether they must still sleep */
-    double held;         /* share of time in which checkpoints hold the duties */
-    double gap;          /* what a step takes beside the model's time, as a share of that time */
-    double handover_s;   /* what waking the other side takes beside that, for each step */
+    double held; /* share of time in which checkpoints hold the duties, at most RM_HELD_MOST */
+    double gap;  /* what a step takes beside the model's time, as a share of that time */
+    double handover_s; /* what waking the other side takes beside that, for each step */
 };
 
 /* Time that work takes on cores of its own, of `busy` seconds of wall time, `cpu` of processor time

@@ -25,7 +25,7 @@
 static uint32_t calling_phases(const struct rm_experiment *e, enum rm_role role)
 {
     if (role == RM_ROLE_LEARNER)
-        return 1u << RM_PHASE_SAMPLING | 1u << RM_PHASE_PUBLISH | 1u << RM_PHASE_OTHER;
+        return RM_LEARNER_CALLS;
     return rm_algorithm_traits(e->algorithm.name)->rollout ? 1u << RM_PHASE_OTHER : 0;
 }
 
@@ -195,7 +195,7 @@ static void read_load(struct rm_explained *x, const struct rm_run_window *w)
                  cores = rm_run_window_value(w, w->last, "host_cores");
     l->cores = isfinite(cores) && cores > 0 ? cores : 1;
     l->daemon_s = isfinite(daemon_s) ? daemon_s / x->steps : 0;
-    l->held = fmin(0.9, held / x->window_s);
+    l->held = fmin(RM_HELD_MOST, held / x->window_s);
     l->around = NAN;
     if (isnan(host_s))
         return;

@@ -42,7 +42,7 @@ struct costs {
 struct duty {
     char name[24];
     bool actor, busy;
-    double part[TURN_S_OF], left, waking, turn_wall_s;
+    double part[TURN_S_OF], left, waking, turn_wall_s, slept_s;
     double phase_s[TURN_S_OF], wait_s, cpu_s, delay_s, share;
 };
 
@@ -160,6 +160,14 @@ static bool one_at_a_time(const struct simulation *s)
     return rm_coupling_of(s->e) == RM_COUPLING_TURNS;
 }
 
+/* What a turn takes longer on a core that has become cold. */
+static double cold(const struct simulation *s, const struct duty *d, double work)
+{
+    const double asleep = d->wait_s / fmax(TICK_S, s->now_s);
+    return d->actor ? fmin(2 * work, 33e-6 * pow(d->slept_s / 1e-3, 0.8))
+                    : work * 0.4 * asleep / (asleep + 0.4);
+}
+
 static void tick(struct simulation *s)
 {
     double least = INFINITY;
@@ -172,8 +180,9 @@ static void tick(struct simulation *s)
             d->waking = may_begin(s, d) ? d->waking - TICK_S : s->costs.waking;
         if (!d->busy && d->waking < 0 && !(any && one_at_a_time(s))) {
             d->busy = any = true;
-            d->left = (d->part[0] + d->part[1] + d->part[2]) * (0.6 + 0.8 * rm_rng_double(&s->rng));
-            d->turn_wall_s = 0;
+            const double work = d->part[0] + d->part[1] + d->part[2];
+            d->left = work * (0.6 + 0.8 * rm_rng_double(&s->rng)) + cold(s, d, work);
+            d->turn_wall_s = d->slept_s = 0;
         }
         if (d->busy && d->share < least)
             least = d->share;
@@ -202,6 +211,7 @@ static void tick(struct simulation *s)
         struct duty *d = &s->duty[i];
         if (!d->busy) {
             d->wait_s += one_at_a_time(s) ? 0 : TICK_S;
+            d->slept_s += one_at_a_time(s) ? 0 : TICK_S;
             if (isfinite(least) && d->share < least) /* who slept has no claim to the past */
                 d->share = least;
             continue;
@@ -658,6 +668,82 @@ static void counters_become_evidence(void **state)
     rm_explained_free(&x);
 }
 
+/* Times of a run of config/cartpole-dqn.json, for a step. */
+static struct rm_load load_of_dqn(const struct rm_experiment *e)
+{
+    struct rm_load load = {.experiment = e,
+                           .cores = 2,
+                           .updates_per_step = 0.5,
+                           .acting = {.cpu = 1, .stretch = 1},
+                           .learners = 1,
+                           .learner = {{.cpu = 1, .stretch = 1}}};
+    double *acting = load.acting.phase_s, *learning = load.learner[0].phase_s;
+    acting[RM_PHASE_ENVIRONMENT] = 0.6e-6;
+    acting[RM_PHASE_INFERENCE] = 1.9e-6;
+    acting[RM_PHASE_OTHER] = 2.2e-6;
+    learning[RM_PHASE_SAMPLING] = 19.2e-6;
+    learning[RM_PHASE_FORWARD] = 21.2e-6;
+    learning[RM_PHASE_BACKWARD] = 33.6e-6;
+    learning[RM_PHASE_OPTIMIZER] = 7.9e-6;
+    learning[RM_PHASE_PUBLISH] = 2.8e-6;
+    learning[RM_PHASE_OTHER] = 0.9e-6;
+    return load;
+}
+
+#define DQN_IN(mode, limiter)                                                                      \
+    DQN("\"mode\": \"" mode "\", \"actor\": {\"worlds\": 8}, \"limiter\": "                        \
+        "{\"updates_per_step\": " limiter "}")
+
+/* In one process nobody wakes another one: that run was 1.19 times as fast in sequential mode. */
+static void one_process_wakes_nobody(void **state)
+{
+    struct rm_experiment *free_running = experiment_of(DQN_IN("free", "0.5")),
+                         *one = experiment_of(DQN_IN("sequential", "0.5")),
+                         *fewer = experiment_of(DQN_IN("sequential", "0.25"));
+    struct rm_load load = load_of_dqn(free_running), sequential, back;
+    struct rm_error error = {""};
+    (void)state;
+    (void)rm_load_fit(&load, 85.6e-6); /* no gap */
+    assert_int_equal(rm_load_change(&sequential, &load, one, &error), 0);
+    assert_true(fabs(log(rm_load_step_s(&load) / rm_load_step_s(&sequential) / 1.19)) < 0.05);
+    assert_int_equal(rm_load_change(&back, &sequential, free_running, &error), 0);
+    assert_true(fabs(log(rm_load_step_s(&back) / rm_load_step_s(&load))) < 0.02);
+    /* Two changes at once are like one after the other. */
+    assert_int_equal(rm_load_change(&back, &sequential, fewer, &error), 0);
+    assert_int_equal(rm_load_change(&sequential, &load, fewer, &error), 0);
+    assert_true(fabs(log(rm_load_step_s(&back) / rm_load_step_s(&sequential))) < 0.02);
+    free(free_running);
+    free(one);
+    free(fewer);
+}
+
+/* In every mode, and without work of one side. */
+static void a_change_of_nothing_changes_nothing(void **state)
+{
+    static const char *const texts[] = {
+        DQN_IN("free", "0.5"), DQN_IN("lockstep", "0.5"), DQN_IN("sequential", "0.5"),
+        DQN_IN("free", "0"),   PPO("\"mode\": \"free\""), PPO("\"mode\": \"sequential\"")};
+    struct rm_error error = {""};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        for (int idle = 0; idle < 3; idle++) {
+            struct rm_experiment *from = experiment_of(texts[i]), *to = experiment_of(texts[i]);
+            struct rm_load load = load_of_dqn(from), after;
+            to->seed++;
+            if (idle == 1)
+                memset(load.acting.phase_s, 0, sizeof load.acting.phase_s);
+            if (idle == 2)
+                memset(load.learner[0].phase_s, 0, sizeof load.learner[0].phase_s);
+            (void)rm_load_fit(&load, 100e-6);
+            assert_int_equal(rm_load_change(&after, &load, to, &error), 0);
+            /* Without a limiter only actors take time. */
+            const double step_s = rm_load_step_s(&load);
+            assert_true(step_s == 0 || fabs(rm_load_step_s(&after) / step_s - 1) < 1e-9);
+            free(from);
+            free(to);
+        }
+}
+
 /* The interval is as wide for all changes of up to eight times, and wider for others. */
 static void a_prediction_has_an_interval(void **state)
 {
@@ -858,6 +944,8 @@ int main(void)
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
         cmocka_unit_test(a_longer_station_is_predicted),
         cmocka_unit_test(counters_become_evidence),
+        cmocka_unit_test(one_process_wakes_nobody),
+        cmocka_unit_test(a_change_of_nothing_changes_nothing),
         cmocka_unit_test(a_prediction_has_an_interval),
         cmocka_unit_test(an_interval_grows_with_the_worlds_of_a_turn),
         cmocka_unit_test(polling_is_nothing_only_while_the_run_does_not_poll),

@@ -13,7 +13,7 @@
 #define INFERENCE_ROWS 6.0  /* a forward pass while acting */
 #define RING_ROWS      8.0  /* a row of a ring */
 #define SAMPLING_ROWS  35.0 /* a batch */
-#define WAKING_ROWS    50.0 /* and what waking the actors adds to it */
+#define WAKING_ROWS    25.0 /* and what waking the actors adds to it */
 
 #define CONTENTION 0.12 /* how much longer work takes for each further core that is busy */
 #define SHARPNESS  8.0  /* of the least of two rates: how far both sides make each other wait */
@@ -24,14 +24,18 @@
 #define COLD_S     33e-6
 #define COLD_POWER 0.8
 #define COLD_MOST  2.0
-/* A learner that nearly always sleeps works longer by SLEEPY / (1 + SLEEPY_HALF), and one that
- * sleeps for the share SLEEPY_HALF of its time by SLEEPY / 2. */
-#define SLEEPY      0.4
-#define SLEEPY_HALF 0.4
+/* Work of learners with rollouts takes SLEEPY / (1 + SLEEPY_HALF) longer if they nearly always
+ * sleep, and SLEEPY / 2 if they sleep for the share SLEEPY_HALF of their time. With replay it takes
+ * COLD_REPLAY of the time asleep longer, but no more than COLD_REPLAY_MOST times the work. */
+#define SLEEPY           0.3
+#define SLEEPY_HALF      0.3
+#define COLD_REPLAY      0.126
+#define COLD_REPLAY_MOST 0.25
 /* Waking a process takes the one that wakes it WAKE_S. Without it no less than WAKE_LEAST is left
  * of the phases in which it does so. */
-#define WAKE_S     33e-6
-#define WAKE_LEAST 0.2
+#define WAKE_S       33e-6
+#define WAKE_FURTHER 0.25 /* of that, for each further actor */
+#define WAKE_LEAST   0.2
 /* If sides take turns, a hand-over takes a time in proportion to this and the time since the last
  * one. */
 #define HANDOVER_FIXED_S 3.5e-3
@@ -419,6 +423,15 @@ static double contention(const struct rm_load *load)
     return 1 + CONTENTION * fmax(0, busy - 1);
 }
 
+/* In one process the duties take each other's place in the caches, which costs about as much. */
+static double crowd(const struct rm_load *after, const struct rm_load *before)
+{
+    return (after->experiment->mode == RM_MODE_SEQUENTIAL) ==
+                   (before->experiment->mode == RM_MODE_SEQUENTIAL)
+               ? contention(after) / contention(before)
+               : 1;
+}
+
 static double handovers_of(const struct rm_load *load)
 {
     return handovers(load->experiment, load->updates_per_step);
@@ -466,16 +479,23 @@ static double cold_s(const struct rm_load *load)
                : 0;
 }
 
-/* How many times as long a learner works because it sleeps. In one process the work of other
- * learners is like a sleep. */
+/* How many times as long a learner works because it sleeps. In one process the work of other duties
+ * is like a sleep. */
 static double sleepy(const struct rm_load *load, uint32_t p)
 {
+    const struct rm_experiment *e = load->experiment;
     const double work_s = wall_s(&load->learner[p]);
     double away_s = asleep_s(load, work_s);
-    if (rm_coupling_of(load->experiment) == RM_COUPLING_TURNS)
+    if (e->mode == RM_MODE_SEQUENTIAL) {
+        away_s += wall_s(&load->acting);
         for (uint32_t i = 0; i < load->learners; i++)
             away_s += i == p ? 0 : wall_s(&load->learner[i]);
-    const double away = away_s > 0 ? away_s / (away_s + work_s) : 0;
+    }
+    if (!(away_s > 0))
+        return 1;
+    if (!rm_algorithm_traits(e->algorithm.name)->rollout) /* of work_s on a warm core */
+        return 1 + fmin(COLD_REPLAY_MOST, COLD_REPLAY * away_s / work_s);
+    const double away = away_s / (away_s + work_s);
     return 1 + SLEEPY * away / (away + SLEEPY_HALF);
 }
 
@@ -485,20 +505,21 @@ static double sleepy(const struct rm_load *load, uint32_t p)
 static void slow_down(struct rm_load *after, const struct rm_load *before)
 {
     const struct rm_load raw = *after;
-    const double crowd = contention(&raw) / contention(before);
+    const double crowded = crowd(&raw, before);
     const double raw_s = rm_work_s(&raw.acting);
     const double warm_s =
         raw_s * fmax(1 / (1 + COLD_MOST), 1 - cold_s(before) / rm_work_s(&before->acting));
-    lengthen(&after->evaluating, UINT32_MAX, crowd);
+    lengthen(&after->evaluating, UINT32_MAX, crowded);
     for (int round = 0; round < ROUNDS; round++) {
         const struct rm_load last = *after;
         after->acting = raw.acting;
         if (raw_s > 0)
             lengthen(&after->acting, UINT32_MAX,
-                     crowd * (warm_s + fmin(cold_s(&last), warm_s * COLD_MOST)) / raw_s);
+                     crowded * (warm_s + fmin(cold_s(&last), warm_s * COLD_MOST)) / raw_s);
         for (uint32_t p = 0; p < after->learners; p++) {
             after->learner[p] = raw.learner[p];
-            lengthen(&after->learner[p], UINT32_MAX, crowd * sleepy(&last, p) / sleepy(before, p));
+            lengthen(&after->learner[p], UINT32_MAX,
+                     crowded * sleepy(&last, p) / sleepy(before, p));
         }
     }
 }
@@ -510,23 +531,41 @@ static void add_s(struct rm_work *work, uint32_t phases, double seconds)
         lengthen(work, phases, fmax(WAKE_LEAST, 1 + seconds / all));
 }
 
-/* Adds the time of so many wake-ups of each process for each step, or takes it if there are fewer
- * than none. `as`: says how long the processes sleep, and only one that sleeps is woken. */
-static void add_wakes(struct rm_load *load, const struct rm_load *as, double count)
+static double share_asleep(const struct rm_load *load, double work_s)
 {
-    const double actors = rm_actor_processes(as->experiment), acting_s = actor_s(as);
-    const double actor_sleeps = asleep_s(as, acting_s) / (asleep_s(as, acting_s) + acting_s);
-    double learners = 0; /* that sleep */
-    if (count == 0 || !(acting_s > 0))
-        return;
-    for (uint32_t p = 0; p < load->learners; p++) {
-        const double work_s = wall_s(&as->learner[p]), asleep = asleep_s(as, work_s);
-        learners += work_s > 0 ? asleep / (asleep + work_s) : 0;
-        add_s(&load->learner[p], RM_LEARNER_CALLS, count * actors * actor_sleeps * WAKE_S);
-    }
-    if (as->experiment->learner.processes == RM_LEARNERS_ONE)
-        learners = fmin(learners, 1);
-    add_s(&load->acting, 1u << RM_PHASE_OTHER, count * learners * WAKE_S);
+    const double asleep = asleep_s(load, work_s);
+    return asleep > 0 && work_s > 0 ? asleep / (asleep + work_s) : 0;
+}
+
+/* What a learner's waking of actors takes for each step, in times of waking one, and what an
+ * actor's waking of learners takes. Only who sleeps is woken. */
+static double actors_woken(const struct rm_load *load)
+{
+    const uint32_t actors = rm_actor_processes(load->experiment);
+    return actors
+               ? wakes(load) * (1 + (actors - 1) * WAKE_FURTHER) * share_asleep(load, actor_s(load))
+               : 0;
+}
+
+static double learners_woken(const struct rm_load *load)
+{
+    double asleep = 0;
+    for (uint32_t p = 0; p < load->learners; p++)
+        asleep += share_asleep(load, wall_s(&load->learner[p]));
+    return wakes(load) *
+           (load->experiment->learner.processes == RM_LEARNERS_ONE ? fmin(1, asleep) : asleep);
+}
+
+/* Adds the time of waking others. What `after` has of it is that of `before`, so many times as
+ * often. */
+static void add_wakes(struct rm_load *after, const struct rm_load *before, double as_often)
+{
+    const struct rm_load last = *after;
+    for (uint32_t p = 0; p < after->learners; p++)
+        add_s(&after->learner[p], RM_LEARNER_CALLS,
+              WAKE_S * (actors_woken(&last) - as_often * actors_woken(before)));
+    add_s(&after->acting, 1u << RM_PHASE_OTHER,
+          WAKE_S * (learners_woken(&last) - as_often * learners_woken(before)));
 }
 
 int rm_load_change(struct rm_load *after, const struct rm_load *before,
@@ -567,11 +606,7 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
     /* Gaps and hand-overs differ between modes, and aren't known. */
     if (rm_coupling_of(to) != rm_coupling_of(from) || to->mode != from->mode)
         after->gap = after->handover_s = 0;
-    if (to->mode != from->mode) {
-        const struct rm_load other = *after;
-        add_wakes(after, before, -woken * wakes(before));
-        add_wakes(after, &other, wakes(&other));
-    }
+    add_wakes(after, before, woken);
     const double speed = before->bf16_speed;
     const double passes = other_products(before->update_products, speed, from, to);
     const double acting = other_products(before->acting_products, speed, from, to);

@@ -107,10 +107,20 @@ static void set_looks_aside(struct rm_load *l, double turns, double sleeps)
         l->acting.cpu = (cpu_s - fmin(looks, cpu_s)) / rm_work_s(&l->acting);
 }
 
+/* Processes step the worlds also while their actor sleeps. A step takes at least their time. */
+static void set_world_processes(struct rm_load *l, double world_s)
+{
+    double *environment = &l->acting.phase_s[RM_PHASE_ENVIRONMENT];
+    const double cpu_s = rm_work_s(&l->acting) * l->acting.cpu;
+    *environment = fmax(*environment, world_s / l->experiment->actor.python_workers);
+    if (rm_work_s(&l->acting) > 0)
+        l->acting.cpu = cpu_s / rm_work_s(&l->acting);
+}
+
 static void load_of_processes(struct rm_explained *x, double steps)
 {
     const struct rm_experiment *e = x->experiment;
-    double turns = 0, sleeps = 0;
+    double turns = 0, sleeps = 0, world_s = 0;
     for (uint32_t i = 0; i < x->duties; i++) {
         const struct rm_run_duty *d = &x->duty[i];
         struct rm_work *work = work_of(x, d);
@@ -122,8 +132,10 @@ static void load_of_processes(struct rm_explained *x, double steps)
         if (d->role == RM_ROLE_ACTOR) {
             turns += d->turns;
             sleeps += d->sleeps;
+            world_s += d->world_cpu / steps;
         }
     }
+    set_world_processes(&x->load, world_s);
     set_looks_aside(&x->load, turns, sleeps);
 }
 

@@ -668,6 +668,35 @@ static void counters_become_evidence(void **state)
     rm_explained_free(&x);
 }
 
+/* A Python process steps its worlds also while the actor sleeps. */
+static void a_step_takes_the_time_of_world_processes(void **state)
+{
+    static const char csv[] =
+        "time_s,steps,host_cores,policy.p.updates,policy.p.update_fixed,worker.learner-p.turns,"
+        "worker.learner-p.cpu_ns,worker.learner-p.run_delay_ns,worker.learner-p.phase_backward_ns,"
+        "worker.actor-0.turns,worker.actor-0.cpu_ns,worker.actor-0.world_cpu_ns,"
+        "worker.actor-0.run_delay_ns,worker.actor-0.phase_environment_ns,"
+        "worker.actor-0.phase_waiting_ns\n"
+        "4,800,2,400,0.1,1,0,0,0,1,0,0,0,0,0\n"
+        "5,1000,2,500,0.1,2,1e9,0,1e9,2,1e8,6e8,0,1e8,9e8\n";
+    static struct rm_explained x;
+    struct rm_error error = {""};
+    struct rm_predicted rate;
+    (void)state;
+    if (rm_explain_rows(&x,
+                        experiment_of(DQN("\"actor\": {\"python_workers\": 2}, \"limiter\": "
+                                          "{\"updates_per_step\": 0.5}")),
+                        csv, NULL, &error))
+        fail_msg("%s", error.text);
+    /* 200 steps, for which two processes work 0.6 s. */
+    assert_true(fabs(rm_load_station_s(&x.load, RM_STATION_WORLD) / 1.5e-3 - 1) < 1e-9);
+    /* So a run almost without updates makes no more than 667 steps a second. */
+    static const char *const few[] = {"limiter.updates_per_step=0.001"};
+    assert_int_equal(rm_explain_change(&x, few, 1, &rate, &error), 0);
+    assert_true(rate.steps_per_s > 500 && rate.steps_per_s < 800);
+    rm_explained_free(&x);
+}
+
 /* Times of a run of config/cartpole-dqn.json, for a step. */
 static struct rm_load load_of_dqn(const struct rm_experiment *e)
 {
@@ -694,8 +723,8 @@ static struct rm_load load_of_dqn(const struct rm_experiment *e)
     DQN("\"mode\": \"" mode "\", \"actor\": {\"worlds\": 8}, \"limiter\": "                        \
         "{\"updates_per_step\": " limiter "}")
 
-/* In one process nobody wakes another one: that run was 1.19 times as fast in sequential mode. */
-static void one_process_wakes_nobody(void **state)
+/* One process wakes no other one: that run was 1.19 times as fast in sequential mode. */
+static void one_process_wakes_no_other(void **state)
 {
     struct rm_experiment *free_running = experiment_of(DQN_IN("free", "0.5")),
                          *one = experiment_of(DQN_IN("sequential", "0.5")),
@@ -944,7 +973,8 @@ int main(void)
         cmocka_unit_test(the_limit_is_the_station_whose_lengthening_costs_most),
         cmocka_unit_test(a_longer_station_is_predicted),
         cmocka_unit_test(counters_become_evidence),
-        cmocka_unit_test(one_process_wakes_nobody),
+        cmocka_unit_test(a_step_takes_the_time_of_world_processes),
+        cmocka_unit_test(one_process_wakes_no_other),
         cmocka_unit_test(a_change_of_nothing_changes_nothing),
         cmocka_unit_test(a_prediction_has_an_interval),
         cmocka_unit_test(an_interval_grows_with_the_worlds_of_a_turn),

@@ -26,7 +26,7 @@
 #define COLD_MOST  2.0
 /* Work of learners with rollouts takes SLEEPY / (1 + SLEEPY_HALF) longer if they nearly always
  * sleep, and SLEEPY / 2 if they sleep for the share SLEEPY_HALF of their time. With replay it takes
- * COLD_REPLAY of the time asleep longer, but no more than COLD_REPLAY_MOST times the work. */
+ * COLD_REPLAY of the time asleep longer, but no more than COLD_REPLAY_MOST of their work. */
 #define SLEEPY           0.3
 #define SLEEPY_HALF      0.3
 #define COLD_REPLAY      0.126
@@ -36,8 +36,8 @@
 #define WAKE_S       33e-6
 #define WAKE_FURTHER 0.25 /* of that, for each further actor */
 #define WAKE_LEAST   0.2
-/* If sides take turns, a hand-over takes a time in proportion to this and the time since the last
- * one. */
+/* If sides take turns, a hand-over takes a time in proportion to the sum of this and the time since
+ * the last one. */
 #define HANDOVER_FIXED_S 3.5e-3
 #define ROUNDS           6 /* until the time asleep and the work after it fit */
 
@@ -282,11 +282,15 @@ static double acting_rows(const struct rm_experiment *e)
     return e->algorithm.name == RM_ALGORITHM_IQN ? e->actor.quantiles : 1;
 }
 
+double rm_worlds_of_actor(const struct rm_experiment *e)
+{
+    return fmax(1, e->actor.worlds) / fmax(1, e->actor.count);
+}
+
 static void change_acting(struct rm_work *acting, const struct rm_experiment *from,
                           const struct rm_experiment *to)
 {
-    const double before = (double)from->actor.worlds / fmax(1, from->actor.count);
-    const double after = (double)to->actor.worlds / fmax(1, to->actor.count);
+    const double before = rm_worlds_of_actor(from), after = rm_worlds_of_actor(to);
     acting->phase_s[RM_PHASE_ENVIRONMENT] *= per_item(WORLD_ROWS, before, after);
     acting->phase_s[RM_PHASE_INFERENCE] *=
         per_item(INFERENCE_ROWS / acting_rows(from), before, after);
@@ -424,7 +428,7 @@ static double contention(const struct rm_load *load)
 }
 
 /* In one process the duties take each other's place in the caches, which costs about as much. */
-static double crowd(const struct rm_load *after, const struct rm_load *before)
+static double contention_factor(const struct rm_load *after, const struct rm_load *before)
 {
     return (after->experiment->mode == RM_MODE_SEQUENTIAL) ==
                    (before->experiment->mode == RM_MODE_SEQUENTIAL)
@@ -452,19 +456,20 @@ static double wakes(const struct rm_load *load)
  * not. */
 static double asleep_s(const struct rm_load *load, double work_s)
 {
-    const enum rm_coupling coupling = rm_coupling_of(load->experiment);
-    const struct sides s = sides_of(load);
-    if (coupling == RM_COUPLING_TURNS)
+    const struct rm_experiment *e = load->experiment;
+    if (e->mode == RM_MODE_SEQUENTIAL || runs_free(e))
         return 0;
-    return fmax(0, (coupling == RM_COUPLING_ALTERNATE
+    const struct sides s = sides_of(load);
+    return fmax(0, (rm_coupling_of(e) == RM_COUPLING_ALTERNATE
                         ? (s.acting + s.learning) * (1 + load->gap) + load->handover_s
                         : slower(s.acting, s.learning) * (1 + load->gap)) -
                        work_s);
 }
 
-static double actor_s(const struct rm_load *load)
+static double share_asleep(const struct rm_load *load, double work_s)
 {
-    return wall_s(&load->acting) / fmax(1, rm_actor_processes(load->experiment));
+    const double asleep = asleep_s(load, work_s);
+    return asleep > 0 && work_s > 0 ? asleep / (asleep + work_s) : 0;
 }
 
 /* What actors together work longer in a step because they were asleep. An actor that is woken more
@@ -473,7 +478,7 @@ static double cold_s(const struct rm_load *load)
 {
     const struct rm_experiment *e = load->experiment;
     const double sleeps = fmin(wakes(load), 1.0 / e->actor.worlds);
-    const double asleep = asleep_s(load, actor_s(load));
+    const double asleep = asleep_s(load, sides_of(load).acting);
     return sleeps > 0
                ? rm_actor_processes(e) * sleeps * COLD_S * pow(asleep / sleeps / 1e-3, COLD_POWER)
                : 0;
@@ -481,19 +486,19 @@ static double cold_s(const struct rm_load *load)
 
 /* How many times as long a learner works because it sleeps. In one process the work of other duties
  * is like a sleep. */
-static double sleepy(const struct rm_load *load, uint32_t p)
+static double sleep_factor(const struct rm_load *load, uint32_t p)
 {
     const struct rm_experiment *e = load->experiment;
     const double work_s = wall_s(&load->learner[p]);
     double away_s = asleep_s(load, work_s);
     if (e->mode == RM_MODE_SEQUENTIAL) {
-        away_s += wall_s(&load->acting);
+        away_s = wall_s(&load->acting) - work_s;
         for (uint32_t i = 0; i < load->learners; i++)
-            away_s += i == p ? 0 : wall_s(&load->learner[i]);
+            away_s += wall_s(&load->learner[i]);
     }
-    if (!(away_s > 0))
+    if (!(away_s > 0) || !(work_s > 0))
         return 1;
-    if (!rm_algorithm_traits(e->algorithm.name)->rollout) /* of work_s on a warm core */
+    if (!rm_algorithm_traits(e->algorithm.name)->rollout)
         return 1 + fmin(COLD_REPLAY_MOST, COLD_REPLAY * away_s / work_s);
     const double away = away_s / (away_s + work_s);
     return 1 + SLEEPY * away / (away + SLEEPY_HALF);
@@ -505,10 +510,11 @@ static double sleepy(const struct rm_load *load, uint32_t p)
 static void slow_down(struct rm_load *after, const struct rm_load *before)
 {
     const struct rm_load raw = *after;
-    const double crowded = crowd(&raw, before);
+    const double crowded = contention_factor(&raw, before);
     const double raw_s = rm_work_s(&raw.acting);
-    const double warm_s =
-        raw_s * fmax(1 / (1 + COLD_MOST), 1 - cold_s(before) / rm_work_s(&before->acting));
+    const double before_s = rm_work_s(&before->acting);
+    const double cold = before_s > 0 ? cold_s(before) / before_s : 0;
+    const double warm_s = raw_s * fmax(1 / (1 + COLD_MOST), 1 - cold);
     lengthen(&after->evaluating, UINT32_MAX, crowded);
     for (int round = 0; round < ROUNDS; round++) {
         const struct rm_load last = *after;
@@ -519,53 +525,51 @@ static void slow_down(struct rm_load *after, const struct rm_load *before)
         for (uint32_t p = 0; p < after->learners; p++) {
             after->learner[p] = raw.learner[p];
             lengthen(&after->learner[p], UINT32_MAX,
-                     crowded * sleepy(&last, p) / sleepy(before, p));
+                     crowded * sleep_factor(&last, p) / sleep_factor(before, p));
         }
     }
 }
 
-static void add_s(struct rm_work *work, uint32_t phases, double seconds)
+static void add_seconds(struct rm_work *work, uint32_t phases, double seconds)
 {
     const double all = phases_s(work, phases);
     if (all > 0)
         lengthen(work, phases, fmax(WAKE_LEAST, 1 + seconds / all));
 }
 
-static double share_asleep(const struct rm_load *load, double work_s)
-{
-    const double asleep = asleep_s(load, work_s);
-    return asleep > 0 && work_s > 0 ? asleep / (asleep + work_s) : 0;
-}
-
-/* What a learner's waking of actors takes for each step, in times of waking one, and what an
- * actor's waking of learners takes. Only who sleeps is woken. */
+/* What a learner's waking of actors takes for each step, and what actors' waking of learners takes,
+ * in times of waking one. Only who sleeps is woken, and no learner more than once in a turn. */
 static double actors_woken(const struct rm_load *load)
 {
     const uint32_t actors = rm_actor_processes(load->experiment);
-    return actors
-               ? wakes(load) * (1 + (actors - 1) * WAKE_FURTHER) * share_asleep(load, actor_s(load))
-               : 0;
+    return actors ? wakes(load) * (1 + (actors - 1) * WAKE_FURTHER) *
+                        share_asleep(load, sides_of(load).acting)
+                  : 0;
 }
 
 static double learners_woken(const struct rm_load *load)
 {
+    const struct rm_experiment *e = load->experiment;
+    const double turns = (double)rm_actor_processes(e) / e->actor.worlds;
     double asleep = 0;
     for (uint32_t p = 0; p < load->learners; p++)
         asleep += share_asleep(load, wall_s(&load->learner[p]));
-    return wakes(load) *
-           (load->experiment->learner.processes == RM_LEARNERS_ONE ? fmin(1, asleep) : asleep);
+    if (e->learner.processes == RM_LEARNERS_ONE)
+        asleep = share_asleep(load, sides_of(load).learning);
+    return fmin(turns, wakes(load)) * asleep;
 }
 
-/* Adds the time of waking others. What `after` has of it is that of `before`, so many times as
- * often. */
+/* Adds the time of waking others. `after` has that of `before`, for a learner `as_often` times and
+ * for an actor in each turn. */
 static void add_wakes(struct rm_load *after, const struct rm_load *before, double as_often)
 {
-    const struct rm_load last = *after;
+    const double turn =
+        rm_worlds_of_actor(before->experiment) / rm_worlds_of_actor(after->experiment);
+    const double actors = actors_woken(after) - as_often * actors_woken(before);
+    const double learners = learners_woken(after) - turn * learners_woken(before);
     for (uint32_t p = 0; p < after->learners; p++)
-        add_s(&after->learner[p], RM_LEARNER_CALLS,
-              WAKE_S * (actors_woken(&last) - as_often * actors_woken(before)));
-    add_s(&after->acting, 1u << RM_PHASE_OTHER,
-          WAKE_S * (learners_woken(&last) - as_often * learners_woken(before)));
+        add_seconds(&after->learner[p], RM_LEARNER_CALLS, WAKE_S * actors);
+    add_seconds(&after->acting, 1u << RM_PHASE_OTHER, WAKE_S * learners);
 }
 
 int rm_load_change(struct rm_load *after, const struct rm_load *before,

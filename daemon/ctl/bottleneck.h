@@ -19,7 +19,11 @@ enum rm_coupling rm_coupling_of(const struct rm_experiment *experiment);
 /* The phases in which a learner calls the kernel, to wake others. */
 #define RM_LEARNER_CALLS (1u << RM_PHASE_SAMPLING | 1u << RM_PHASE_PUBLISH | 1u << RM_PHASE_OTHER)
 
+/* Checkpoints leave some time for training. */
 #define RM_HELD_MOST 0.9
+
+/* Worlds that an actor steps in a turn. */
+double rm_worlds_of_actor(const struct rm_experiment *experiment);
 
 /* All duties of one kind together. Times are seconds of work for each agent step (of agent 0, over
  * all worlds), as if each duty had a core of its own. */

@@ -107,12 +107,14 @@ static void set_looks_aside(struct rm_load *l, double turns, double sleeps)
         l->acting.cpu = (cpu_s - fmin(looks, cpu_s)) / rm_work_s(&l->acting);
 }
 
-/* Processes step the worlds also while their actor sleeps. A step takes at least their time. */
+/* Python processes step worlds also while their actor sleeps. A step takes at least their time. */
 static void set_world_processes(struct rm_load *l, double world_s)
 {
     double *environment = &l->acting.phase_s[RM_PHASE_ENVIRONMENT];
     const double cpu_s = rm_work_s(&l->acting) * l->acting.cpu;
-    *environment = fmax(*environment, world_s / l->experiment->actor.python_workers);
+    const double workers =
+        fmin(l->experiment->actor.python_workers, rm_worlds_of_actor(l->experiment));
+    *environment = fmax(*environment, world_s / workers);
     if (rm_work_s(&l->acting) > 0)
         l->acting.cpu = cpu_s / rm_work_s(&l->acting);
 }
@@ -269,11 +271,6 @@ static double distance(const struct rm_experiment *from, const struct rm_experim
     return factor > 0 && isfinite(factor) ? fabs(log(factor)) : 0;
 }
 
-static double worlds_in_a_turn(const struct rm_experiment *e)
-{
-    return fmax(1, e->actor.worlds) / fmax(1, e->actor.count);
-}
-
 int rm_explain_change(const struct rm_explained *x, const char *const *settings, size_t count,
                       struct rm_predicted *rate, struct rm_error *error)
 {
@@ -304,7 +301,7 @@ int rm_explain_change(const struct rm_explained *x, const char *const *settings,
         rc = rm_load_change(&after, &x->load, to, error);
     if (to && rc == 0) {
         const double steps_per_s = 1 / rm_load_step_s(&after);
-        const double turn = log(worlds_in_a_turn(to) / worlds_in_a_turn(x->experiment));
+        const double turn = log(rm_worlds_of_actor(to) / rm_worlds_of_actor(x->experiment));
         miss = fmax(miss, TURN_MISS * fabs(turn));
         *rate =
             (struct rm_predicted){steps_per_s, steps_per_s / exp(miss), steps_per_s * exp(miss)};

@@ -466,10 +466,15 @@ static double asleep_s(const struct rm_load *load, double work_s)
                        work_s);
 }
 
+/* 0 for a process without work. */
+static double share_away(double away_s, double work_s)
+{
+    return away_s > 0 && work_s > 0 ? away_s / (away_s + work_s) : 0;
+}
+
 static double share_asleep(const struct rm_load *load, double work_s)
 {
-    const double asleep = asleep_s(load, work_s);
-    return asleep > 0 && work_s > 0 ? asleep / (asleep + work_s) : 0;
+    return share_away(asleep_s(load, work_s), work_s);
 }
 
 /* What actors together work longer in a step because they were asleep. An actor that is woken more
@@ -496,12 +501,12 @@ static double sleep_factor(const struct rm_load *load, uint32_t p)
         for (uint32_t i = 0; i < load->learners; i++)
             away_s += wall_s(&load->learner[i]);
     }
-    if (!(away_s > 0) || !(work_s > 0))
+    const double away = share_away(away_s, work_s);
+    if (away == 0)
         return 1;
-    if (!rm_algorithm_traits(e->algorithm.name)->rollout)
-        return 1 + fmin(COLD_REPLAY_MOST, COLD_REPLAY * away_s / work_s);
-    const double away = away_s / (away_s + work_s);
-    return 1 + SLEEPY * away / (away + SLEEPY_HALF);
+    return 1 + (rm_algorithm_traits(e->algorithm.name)->rollout
+                    ? SLEEPY * away / (away + SLEEPY_HALF)
+                    : fmin(COLD_REPLAY_MOST, COLD_REPLAY * away_s / work_s));
 }
 
 /* From the work's time beside the busy cores and after the sleeps of `before` to that beside and
@@ -509,24 +514,22 @@ static double sleep_factor(const struct rm_load *load, uint32_t p)
  * long they sleep. */
 static void slow_down(struct rm_load *after, const struct rm_load *before)
 {
-    const struct rm_load raw = *after;
-    const double crowded = contention_factor(&raw, before);
-    const double raw_s = rm_work_s(&raw.acting);
-    const double before_s = rm_work_s(&before->acting);
+    struct rm_load warm = *after;
+    const double crowded = contention_factor(after, before), before_s = rm_work_s(&before->acting);
     const double cold = before_s > 0 ? cold_s(before) / before_s : 0;
-    const double warm_s = raw_s * fmax(1 / (1 + COLD_MOST), 1 - cold);
-    lengthen(&after->evaluating, UINT32_MAX, crowded);
+    lengthen(&warm.evaluating, UINT32_MAX, crowded);
+    lengthen(&warm.acting, UINT32_MAX, fmax(1 / (1 + COLD_MOST), 1 - cold));
+    const double warm_s = rm_work_s(&warm.acting);
+    lengthen(&warm.acting, UINT32_MAX, crowded);
+    for (uint32_t p = 0; p < warm.learners; p++)
+        lengthen(&warm.learner[p], UINT32_MAX, crowded / sleep_factor(before, p));
     for (int round = 0; round < ROUNDS; round++) {
         const struct rm_load last = *after;
-        after->acting = raw.acting;
-        if (raw_s > 0)
-            lengthen(&after->acting, UINT32_MAX,
-                     crowded * (warm_s + fmin(cold_s(&last), warm_s * COLD_MOST)) / raw_s);
-        for (uint32_t p = 0; p < after->learners; p++) {
-            after->learner[p] = raw.learner[p];
-            lengthen(&after->learner[p], UINT32_MAX,
-                     crowded * sleep_factor(&last, p) / sleep_factor(before, p));
-        }
+        *after = warm;
+        if (warm_s > 0)
+            lengthen(&after->acting, UINT32_MAX, 1 + fmin(COLD_MOST, cold_s(&last) / warm_s));
+        for (uint32_t p = 0; p < after->learners; p++)
+            lengthen(&after->learner[p], UINT32_MAX, sleep_factor(&last, p));
     }
 }
 
@@ -552,10 +555,11 @@ static double learners_woken(const struct rm_load *load)
     const struct rm_experiment *e = load->experiment;
     const double turns = (double)rm_actor_processes(e) / e->actor.worlds;
     double asleep = 0;
-    for (uint32_t p = 0; p < load->learners; p++)
-        asleep += share_asleep(load, wall_s(&load->learner[p]));
     if (e->learner.processes == RM_LEARNERS_ONE)
         asleep = share_asleep(load, sides_of(load).learning);
+    else
+        for (uint32_t p = 0; p < load->learners; p++)
+            asleep += share_asleep(load, wall_s(&load->learner[p]));
     return fmin(turns, wakes(load)) * asleep;
 }
 
@@ -576,7 +580,6 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
                    const struct rm_experiment *to, struct rm_error *error)
 {
     const struct rm_experiment *from = before->experiment;
-    const double measured = before->updates_per_step;
     struct rm_error unknown = {""};
     rm_config_diff(from, to, check_key, &unknown);
     if (unknown.text[0])
@@ -594,7 +597,7 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
         change_learning(&after->learner[p], before, to);
     *after = rm_load_longer(after, from->debug.lengthen, 1 / (1 + from->debug.lengthen_by));
     *after = rm_load_longer(after, to->debug.lengthen, 1 + to->debug.lengthen_by);
-    const double woken = ratio(handovers(to, measured), handovers(from, measured));
+    const double woken = ratio(handovers_of(after), handovers_of(before));
     after->looks_s *= woken;
     after->handover_s *= woken;
     if (to->evaluation.interval != from->evaluation.interval)

@@ -94,6 +94,13 @@ static void load_of_one_process(struct rm_explained *x, double steps)
     }
 }
 
+/* The processor time of the work, for each step. */
+static void set_cpu_s(struct rm_work *work, double cpu_s)
+{
+    if (rm_work_s(work) > 0)
+        work->cpu = cpu_s / rm_work_s(work);
+}
+
 /* An actor that sleeps often looks for room twice at every sleep. That takes a core, but no time of
  * an actor that has no reason to sleep. */
 static void set_looks_aside(struct rm_load *l, double turns, double sleeps)
@@ -103,8 +110,7 @@ static void set_looks_aside(struct rm_load *l, double turns, double sleeps)
     const double cpu_s = rm_work_s(&l->acting) * l->acting.cpu;
     *other -= looks;
     l->looks_s += fmin(looks, cpu_s);
-    if (rm_work_s(&l->acting) > 0)
-        l->acting.cpu = (cpu_s - fmin(looks, cpu_s)) / rm_work_s(&l->acting);
+    set_cpu_s(&l->acting, cpu_s - fmin(looks, cpu_s));
 }
 
 /* Python processes step worlds also while their actor sleeps. A step takes at least their time. */
@@ -115,8 +121,7 @@ static void set_world_processes(struct rm_load *l, double world_s)
     const double workers =
         fmin(l->experiment->actor.python_workers, rm_worlds_of_actor(l->experiment));
     *environment = fmax(*environment, world_s / workers);
-    if (rm_work_s(&l->acting) > 0)
-        l->acting.cpu = cpu_s / rm_work_s(&l->acting);
+    set_cpu_s(&l->acting, cpu_s);
 }
 
 static void load_of_processes(struct rm_explained *x, double steps)

@@ -131,11 +131,16 @@ static bool may_begin(const struct simulation *s, const struct duty *d)
     return true;
 }
 
+static double turn_s(const struct duty *d)
+{
+    return d->part[0] + d->part[1] + d->part[2];
+}
+
 static void end_turn(struct simulation *s, struct duty *d)
 {
     const struct rm_experiment *e = s->e;
     const uint32_t worlds = e->actor.worlds / e->actor.count;
-    const double work = d->part[0] + d->part[1] + d->part[2];
+    const double work = turn_s(d);
     for (int i = 0; i < TURN_S_OF; i++)
         d->phase_s[i] += d->turn_wall_s * d->part[i] / work;
     d->busy = false;
@@ -180,7 +185,7 @@ static void tick(struct simulation *s)
             d->waking = may_begin(s, d) ? d->waking - TICK_S : s->costs.waking;
         if (!d->busy && d->waking < 0 && !(any && one_at_a_time(s))) {
             d->busy = any = true;
-            const double work = d->part[0] + d->part[1] + d->part[2];
+            const double work = turn_s(d);
             d->left = work * (0.6 + 0.8 * rm_rng_double(&s->rng)) + cold(s, d, work);
             d->turn_wall_s = d->slept_s = 0;
         }

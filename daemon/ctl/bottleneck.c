@@ -10,7 +10,7 @@
 /* Constants of this code, measured once (docs/explain.md), none of any workload. A piece of work
  * over n rows takes a + b n: these are a / b, in rows. */
 #define WORLD_ROWS     1.0  /* a vector step of worlds */
-#define INFERENCE_ROWS 6.0  /* a forward pass while acting */
+#define INFERENCE_ROWS 3.0  /* a forward pass while acting */
 #define RING_ROWS      8.0  /* a row of a ring */
 #define SAMPLING_ROWS  35.0 /* a batch */
 #define WAKING_ROWS    25.0 /* and what waking the actors adds to it */
@@ -37,14 +37,18 @@
 #define WAKE_FURTHER 0.25 /* of that, for each further actor */
 #define WAKE_LEAST   0.2
 /* If sides take turns, a hand-over takes a time in proportion to the sum of this and the time since
- * the last one. */
+ * the last one. So does publishing after a rollout, because its memory was last used then. */
 #define HANDOVER_FIXED_S 3.5e-3
 #define ROUNDS           6 /* until the time asleep and the work after it fit */
 
 #define ROUNDING                                                                                   \
     0.13 /* what rounding to bf16 takes beside products, in times of these in float32 */
 #define FIXED_LEAST (-0.2) /* of the passes' time: less is a measurement gone wrong */
-#define CHECKED     0.1    /* check_finite: part of forward and backward that searching takes */
+/* A quarter of fewer rows does not fill a block of rows of the products, and takes as long as the
+ * block. So it does not show the fixed part; that is at most this. */
+#define FEW_ROWS     64.0
+#define FIXED_OF_FEW (1.0 / 3)
+#define CHECKED      0.1 /* check_finite: part of forward and backward that searching takes */
 
 enum rm_coupling rm_coupling_of(const struct rm_experiment *e)
 {
@@ -376,7 +380,8 @@ static void change_learning(struct rm_work *w, const struct rm_load *before,
     const double woken = ratio(handovers(to, measured), handovers(from, measured));
     const double more = ratio(updates(to, measured), updates(from, measured));
     const double wider = update_rows(to) / update_rows(from);
-    const double fixed = isnan(before->update_fixed) ? 0 : before->update_fixed;
+    const double known = isnan(before->update_fixed) ? 0 : before->update_fixed;
+    const double fixed = update_rows(from) < FEW_ROWS ? fmin(known, FIXED_OF_FEW) : known;
     /* With rollouts, forward is the valuing of a rollout, once. */
     const uint32_t passes = 1u << RM_PHASE_BACKWARD | (rollout ? 0 : 1u << RM_PHASE_FORWARD);
     lengthen(w, passes, more * passes_of(fixed, wider));
@@ -478,14 +483,16 @@ static double share_asleep(const struct rm_load *load, double work_s)
 }
 
 /* What actors together work longer in a step because they were asleep. An actor that is woken more
- * often than it can step its worlds goes back to sleep. */
-static double cold_s(const struct rm_load *load)
+ * often than it can step its worlds goes back to sleep. With `one` process the learners' turn over
+ * a rollout is like a sleep. */
+static double cold_s(const struct rm_load *load, bool one)
 {
     const struct rm_experiment *e = load->experiment;
-    const double sleeps = fmin(wakes(load), 1.0 / e->actor.worlds);
-    const double asleep = asleep_s(load, sides_of(load).acting);
+    const struct sides sides = sides_of(load);
+    const double sleeps = fmin(one ? handovers_of(load) : wakes(load), 1.0 / e->actor.worlds);
+    const double away = one ? sides.learning : asleep_s(load, sides.acting);
     return sleeps > 0
-               ? rm_actor_processes(e) * sleeps * COLD_S * pow(asleep / sleeps / 1e-3, COLD_POWER)
+               ? rm_actor_processes(e) * sleeps * COLD_S * pow(away / sleeps / 1e-3, COLD_POWER)
                : 0;
 }
 
@@ -516,7 +523,11 @@ static void slow_down(struct rm_load *after, const struct rm_load *before)
 {
     struct rm_load warm = *after;
     const double crowded = contention_factor(after, before), before_s = rm_work_s(&before->acting);
-    const double cold = before_s > 0 ? cold_s(before) / before_s : 0;
+    /* A change to or from sequential mode leaves that out, like the busy cores. */
+    const bool one = before->experiment->mode == RM_MODE_SEQUENTIAL &&
+                     after->experiment->mode == RM_MODE_SEQUENTIAL &&
+                     rm_algorithm_traits(after->experiment->algorithm.name)->rollout;
+    const double cold = before_s > 0 ? cold_s(before, one) / before_s : 0;
     lengthen(&warm.evaluating, UINT32_MAX, crowded);
     lengthen(&warm.acting, UINT32_MAX, fmax(1 / (1 + COLD_MOST), 1 - cold));
     const double warm_s = rm_work_s(&warm.acting);
@@ -527,7 +538,7 @@ static void slow_down(struct rm_load *after, const struct rm_load *before)
         const struct rm_load last = *after;
         *after = warm;
         if (warm_s > 0)
-            lengthen(&after->acting, UINT32_MAX, 1 + fmin(COLD_MOST, cold_s(&last) / warm_s));
+            lengthen(&after->acting, UINT32_MAX, 1 + fmin(COLD_MOST, cold_s(&last, one) / warm_s));
         for (uint32_t p = 0; p < after->learners; p++)
             lengthen(&after->learner[p], UINT32_MAX, sleep_factor(&last, p));
     }
@@ -626,8 +637,13 @@ int rm_load_change(struct rm_load *after, const struct rm_load *before,
         return rm_fail(error, -ENOTSUP,
                        "learner.compute: the counters do not show how long products take");
     slow_down(after, before);
-    if (rm_coupling_of(to) == RM_COUPLING_ALTERNATE)
-        after->handover_s *= (HANDOVER_FIXED_S + duties_s(after) / handovers_of(after)) /
-                             (HANDOVER_FIXED_S + duties_s(before) / handovers_of(before));
+    if (rm_algorithm_traits(to->algorithm.name)->rollout) {
+        const double longer = (HANDOVER_FIXED_S + duties_s(after) / handovers_of(after)) /
+                              (HANDOVER_FIXED_S + duties_s(before) / handovers_of(before));
+        for (uint32_t p = 0; p < after->learners; p++)
+            lengthen(&after->learner[p], 1u << RM_PHASE_PUBLISH, longer);
+        if (rm_coupling_of(to) == RM_COUPLING_ALTERNATE)
+            after->handover_s *= longer;
+    }
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "daemon/ctl/exit_code.h"
 #include "daemon/ctl/find.h"
 #include "daemon/ctl/lines.h"
+#include "shm/board.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,6 +27,25 @@ static bool of_worker(const char *line, const char *worker)
     text += strcspn(text, " ");
     text += strspn(text, " ");
     return strncmp(text, worker, length) == 0 && (text[length] == ':' || text[length] == '-');
+}
+
+/* Does NAME mean a worker of the only running experiment, as in `ringctl logs actor-0`? An
+ * experiment of that name has precedence. */
+static bool means_worker(const char *name)
+{
+    struct rm_found *found = NULL;
+    struct rm_error error = {""};
+    bool means = false;
+    for (int role = 0; name && role < RM_ROLE_COUNT; role++) {
+        const size_t length = strlen(rm_role_name(role));
+        means = means || (strncmp(name, rm_role_name(role), length) == 0 &&
+                          (name[length] == '\0' || name[length] == '-'));
+    }
+    for (int i = means ? rm_find_sockets(&found, &error) : 0; i > 0; i--)
+        means =
+            means && (strcmp(found[i - 1].name, name) != 0 || !rm_find_alive(found[i - 1].socket));
+    free(found);
+    return means;
 }
 
 /* The next line that is wanted, or NULL. */
@@ -74,25 +94,30 @@ static void follow(struct logs *l, struct rm_ctl_client *client)
 int rm_ctl_logs(const struct rm_ctl_arguments *given)
 {
     struct rm_ctl_client client;
-    char path[PATH_MAX], name[PATH_MAX + 16];
+    char path[PATH_MAX], file[PATH_MAX + 16];
     uint32_t most = 0;
     json_t *status;
     int rc = rm_ctl_whole(given, "lines", 0, UINT32_MAX, &most);
     if (rc)
         return rc;
-    rc = rm_find_run(path, &client, &status, given, given->argument[0]);
+    const char *name = given->argument[0], *worker = rm_ctl_value(given, "worker");
+    if (!worker && means_worker(name)) {
+        worker = name;
+        name = NULL;
+    }
+    rc = rm_find_run(path, &client, &status, given, name);
     json_decref(status);
     if (rc)
         return rc;
-    snprintf(name, sizeof name, "%s/log.txt", path);
-    struct logs l = {.worker = rm_ctl_value(given, "worker")};
-    l.lines = rm_lines_open(name);
+    snprintf(file, sizeof file, "%s/log.txt", path);
+    struct logs l = {.worker = worker};
+    l.lines = rm_lines_open(file);
     if (l.lines.file) {
         print_rest(&l, rm_ctl_flag(given, "lines") ? lines_before(&l, most) : 0);
         if (rm_ctl_flag(given, "follow"))
             follow(&l, &client);
     } else {
-        rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", name, strerror(errno));
+        rc = rm_ctl_complain(RM_CTL_FAILED, "%s: %s", file, strerror(errno));
     }
     rm_lines_close(&l.lines);
     rm_ctl_client_close(&client);

@@ -462,7 +462,7 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .summary = "print the log of a run",
      .text = "Prints log.txt of the run's directory: the journal of the run and the output of its "
              "workers. For a run that has ended, give its experiment's file or its directory as "
-             "NAME.",
+             "NAME. If one experiment is running, NAME can also be one of its workers (--worker).",
      .arguments = {NAME_ARGUMENT},
      .options = logs_options,
      .run = rm_ctl_logs},
@@ -471,8 +471,8 @@ const struct rm_ctl_command rm_ctl_commands[] = {
      .summary = "full-screen live view",
      .text = "Shows progress, what limits the speed and the best change (as `explain` does, every "
              "10 s), the agents, and how each worker spends its time. Keys: q quits, p pauses and "
-             "resumes, s changes the order of the workers, e evaluates, n shows the next "
-             "experiment, ? shows help.",
+             "resumes, s changes the order of the workers, up and down scroll them, e evaluates, n "
+             "shows the next experiment, ? shows help.",
      .arguments = {NAME_ARGUMENT},
      .group = silent_options,
      .run = rm_ctl_top},

@@ -153,9 +153,10 @@ static void read_due(struct rm_evidence *v, const struct rm_run_window *w,
         i++;
     if (i == w->columns)
         return;
-    for (size_t row = w->first; row <= w->last; row++)
-        sum += due_at(w, row, policy, e);
-    v->due = sum / (double)(w->last - w->first + 1);
+    for (size_t row = w->first + 1; row <= w->last; row++)
+        sum += (due_at(w, row - 1, policy, e) + due_at(w, row, policy, e)) / 2 *
+               (rm_run_window_value(w, row, "time_s") - rm_run_window_value(w, row - 1, "time_s"));
+    v->due = sum / w->seconds;
     v->due_min = at_end(w, policy, "limiter_min") / e->sample.batch;
     v->due_max = at_end(w, policy, "limiter_max") / e->sample.batch;
 }

@@ -553,6 +553,11 @@ json_t *rm_explained_json(const struct rm_explained *x)
     json_object_set_new(all, "largest",
                         json_pack("[s,s]", rm_station_name(x->first), rm_station_name(x->second)));
     json_object_set_new(all, "window_s", json_real(x->window_s));
+    /* How many whole rollouts it is; 0: it also has parts of some. */
+    json_object_set_new(all, "rollouts",
+                        rm_algorithm_traits(x->experiment->algorithm.name)->rollout
+                            ? json_real(x->rollout_s > 0 ? x->window_s / x->rollout_s : 0)
+                            : json_null());
     json_object_set_new(all, "steps", json_real(x->steps));
     json_object_set_new(all, "updates", json_real(x->updates));
     json_object_set_new(all, "steps_per_s", json_real(x->steps_per_s));

@@ -339,10 +339,12 @@ static void agent_cells(struct rm_text *cells, const struct rm_snapshot *s,
     memcpy(cells, all, sizeof all);
 }
 
+/* In at most so many lines below the titles, but of one agent in any case. */
 static int draw_agents(int y, int most, const struct rm_snapshot *s)
 {
     const bool rollouts = has_rollouts(s);
-    const int shown = (int)s->agents < most ? (int)s->agents : most;
+    const int agents = (int)s->agents;
+    const int shown = agents <= most ? agents : most > 2 ? most - 1 : 1;
     struct rm_text cells[RM_BOARD_AGENTS][AGENT_COLUMNS];
     struct column columns[] = {{"AGENT", 5, 0},
                                {"FIRST", 8, 5},
@@ -374,6 +376,8 @@ static int draw_agents(int y, int most, const struct rm_snapshot *s)
             if (columns[c].width)
                 x = put(y, x, c == 2 ? A_BOLD : A_NORMAL, " %*s", columns[c].width, cells[i][c].s);
     }
+    if (shown < agents)
+        put(y++, 0, A_NORMAL, "and %d more: a taller terminal shows them", agents - shown);
     return y + 1;
 }
 

@@ -41,10 +41,12 @@ def run_once(file, settings, folder, seconds, around):
 
 def rate(run):
     """Agent steps a second in explain's window, and how many cores other processes took from it meanwhile: 0 if that is
-    not known, because the run may use only some of the host's cores. None: the window is too short."""
+    not known, because the run may use only some of the host's cores. None: the window is too short, or has not two whole
+    rollouts."""
     done = subprocess.run([RINGCTL, "explain", run, "--json"], capture_output=True, text=True, check=False)
-    explained = json.loads(done.stdout) if done.returncode == 0 else {"window_s": 0}
-    return (explained["steps_per_s"], explained["cores_lost"] or 0) if explained["window_s"] >= 0.3 else None
+    explained = json.loads(done.stdout) if done.returncode == 0 else {"window_s": 0, "rollouts": None}
+    enough = explained["window_s"] >= 0.3 and (explained["rollouts"] is None or explained["rollouts"] >= 2)
+    return (explained["steps_per_s"], explained["cores_lost"] or 0) if enough else None
 
 
 def trial(file, settings, given, seconds, around=None):

@@ -207,6 +207,9 @@ static void any_size_will_do(void **state)
     assert_int_equal(rm_fake_start(&fake, "hunt", NULL, rules), 0);
     start("xterm-256color");
     await("treasurehunt");
+    assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &(struct winsize){.ws_row = 10, .ws_col = 80}),
+                     0);
+    await("and 1 more: a taller terminal shows them");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &sizes[i]), 0);
         type("?j?k");

@@ -751,6 +751,47 @@ static void one_process_wakes_no_other(void **state)
     free(fewer);
 }
 
+/* A quarter of 16 rows takes as long as 16 rows; four times the rows do not. */
+static void a_few_rows_do_not_show_the_fixed_part(void **state)
+{
+    struct rm_experiment *few = experiment_of(DQN_IN("sequential", "0.5")),
+                         *many = experiment_of(DQN_IN("sequential", "0.5"));
+    struct rm_load load = load_of_dqn(few), after;
+    struct rm_error error = {""};
+    (void)state;
+    few->sample.batch = 16;
+    many->sample.batch = 64;
+    load.update_fixed = 1;
+    (void)rm_load_fit(&load, 90.3e-6);
+    assert_int_equal(rm_load_change(&after, &load, many, &error), 0);
+    const double longer =
+        after.learner[0].phase_s[RM_PHASE_BACKWARD] / load.learner[0].phase_s[RM_PHASE_BACKWARD];
+    assert_true(longer > 2.9 && longer < 3.1);
+    free(few);
+    free(many);
+}
+
+/* After shorter rollouts the memory of a publication is more likely still in a cache, and that of
+ * acting, too. */
+static void caches_are_colder_after_longer_rollouts(void **state)
+{
+    struct rm_experiment *from = experiment_of(PPO("\"mode\": \"sequential\"")),
+                         *to = experiment_of(PPO("\"mode\": \"sequential\""));
+    struct rm_load load = load_of_dqn(from), after;
+    struct rm_error error = {""};
+    (void)state;
+    from->algorithm.epochs = 8;
+    to->algorithm.epochs = 1;
+    (void)rm_load_fit(&load, 90.3e-6);
+    assert_int_equal(rm_load_change(&after, &load, to, &error), 0);
+    const double publishing =
+        after.learner[0].phase_s[RM_PHASE_PUBLISH] / load.learner[0].phase_s[RM_PHASE_PUBLISH];
+    assert_true(publishing > 0.2 && publishing < 0.9);
+    assert_true(rm_work_s(&after.acting) < 0.99 * rm_work_s(&load.acting));
+    free(from);
+    free(to);
+}
+
 /* In every mode, and without work of one side. */
 static void a_change_of_nothing_changes_nothing(void **state)
 {
@@ -980,6 +1021,8 @@ int main(void)
         cmocka_unit_test(counters_become_evidence),
         cmocka_unit_test(a_step_takes_the_time_of_world_processes),
         cmocka_unit_test(one_process_wakes_no_other),
+        cmocka_unit_test(a_few_rows_do_not_show_the_fixed_part),
+        cmocka_unit_test(caches_are_colder_after_longer_rollouts),
         cmocka_unit_test(a_change_of_nothing_changes_nothing),
         cmocka_unit_test(a_prediction_has_an_interval),
         cmocka_unit_test(an_interval_grows_with_the_worlds_of_a_turn),

@@ -66,6 +66,22 @@ def trial(file, settings, given, seconds, around=None):
     raise LeftOut("the host has other work, or the run makes no updates in this time")
 
 
+def kept(path):
+    """What is in the file; None without one."""
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def keep(results, path):
+    """Puts the results into the file, whole or not at all."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".new", path)
+
+
 def write_between(page, name, lines):
     """Puts the lines into the page, between its comments with this name."""
     with open(page, encoding="utf-8") as file:

@@ -1,4 +1,5 @@
-# How well `ringctl explain` predicts the rates of runs on this host; docs/explain.md has the table.
+# How well `ringctl explain` predicts the rates of runs on this host; docs/explain.md has the table (two hours on a quiet
+# host); what docs/figures/explain.json has is not measured again.
 .PHONY: explain-check
 explain-check: all
 	@BUILD=$(BUILD) scripts/bench/explain-check --write $(EXPLAIN)

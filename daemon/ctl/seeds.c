@@ -61,8 +61,8 @@ void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, s
         from = empty ? from : fmax(from, curves[c]->at[0]);
         to = empty ? to : fmin(to, curves[c]->at[curves[c]->count - 1]);
     }
-    if (!empty && count > 1 && to > from)
-        seeds->count = RM_SEEDS_GRID;
+    if (!empty && count > 1 && to >= from)
+        seeds->count = to > from ? RM_SEEDS_GRID : 1;
     for (size_t i = 0; i < seeds->count; i++) {
         seeds->at[i] = from + (to - from) * (double)i / (RM_SEEDS_GRID - 1);
         for (size_t c = 0; c < count; c++)

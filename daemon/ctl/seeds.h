@@ -25,7 +25,7 @@ double rm_interquartile_mean(double *values, size_t count);
 void rm_interquartile_interval(const double *values, size_t count, double *low, double *high);
 
 /* Combines `count` curves, at least 2, from the first step that all curves have to the last such
- * step. */
+ * step: one point where these are the same. */
 void rm_seeds_of(struct rm_seeds *seeds, const struct rm_curve *const *curves, size_t count);
 
 /* Adds a line with a band for the `count` combined curves, and returns the line. NULL: there are no

@@ -86,6 +86,11 @@ static void seeds_are_one_curve(void **state)
     assert_true(seeds->low[last] == 1 && seeds->high[last] == 9);
     rm_seeds_of(again, all, 3);
     assert_memory_equal(again, seeds, sizeof *seeds);
+    later[0] = 200, curves[2].count = 1; /* as of a run with one line of metrics */
+    rm_seeds_of(seeds, all, 3);
+    assert_int_equal(seeds->count, 1);
+    assert_true(seeds->at[0] == 200 && seeds->low[0] == 1 && seeds->high[0] == 5);
+    assert_true(fabs(seeds->mean[0] - 8.0 / 3) < 1e-12);
     free(seeds);
     free(again);
 }

@@ -1,5 +1,5 @@
-# How well `ringctl explain` predicts the rates of runs on this host; docs/explain.md has the table (two hours on a quiet
-# host); what docs/figures/explain.json has is not measured again.
+# How well `ringctl explain` predicts the rates of runs on this host (two and a half hours on a quiet host).
+# docs/explain.md has the table; what docs/figures/explain.json has is not measured again.
 .PHONY: explain-check
 explain-check: all
 	@BUILD=$(BUILD) scripts/bench/explain-check --write $(EXPLAIN)

@@ -103,7 +103,7 @@ help:
 	@echo "make test       install packages, build, run every test"
 	@echo "make            build everything into $(BUILD)/"
 	@echo "make bench      benchmarks into $(BUILD)/bench.json (ONLY=name for one)"
-	@echo "make explain-check   how well ringctl explain predicts rates (a quiet host; two hours)"
+	@echo "make explain-check   how well ringctl explain predicts rates (a quiet host; two and a half hours)"
 	@echo "make figures    README and docs from what bench, bench-peers, learn and histories measured"
 	@echo "make models     model-check the shared-memory protocols"
 	@echo "make asan, ubsan, tsan   the tests under a sanitizer"

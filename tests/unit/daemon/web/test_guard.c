@@ -90,6 +90,10 @@ static void the_work_does_not_depend_on_the_difference(void **state)
     static const size_t places[] = {0, 1, LENGTH / 2, LENGTH - 1};
     char other[LENGTH + 1] = TOKEN;
     (void)state;
+#if defined(__SANITIZE_THREAD__)
+    print_message("the thread sanitizer adds instructions that depend on earlier accesses\n");
+    skip();
+#endif
     const long same = instructions(rm_web_guard_equal, other);
     const long control = instructions(equal_at_once, other);
     if (same == 0) {

@@ -18,8 +18,9 @@ static void enter(struct rm_state *s, const char *noun, uint32_t i)
 
 typedef uint64_t __attribute__((may_alias)) word_t;
 
-/* Words that the daemon may change while a thread of it copies them: settings and what follows
- * from them. Each is copied whole; bytes is a multiple of 8, at most that of the settings. */
+/* Words that the daemon may change while a thread of it copies them: settings, what follows from
+ * them, and the time of the phase in which a worker died. Each is copied whole; bytes is a multiple
+ * of 8, at most that of the settings. */
 static void words_state(struct rm_state *s, const char *name, void *words, size_t bytes)
 {
     word_t *word = words, copy[RM_BOARD_SETTINGS] = {0};
@@ -58,7 +59,8 @@ static void worker_state(struct rm_board_worker *w, bool stages, struct rm_state
 {
     RM_STATE(s, "turns", w->turns);
     RM_STATE(s, "sleeps", w->sleeps);
-    rm_state_bytes(s, "phase_ns", w->phase_ns, sizeof w->phase_ns);
+    _Static_assert(RM_PHASE_COUNT <= RM_BOARD_SETTINGS, "words_state() has room");
+    words_state(s, "phase_ns", w->phase_ns, sizeof w->phase_ns);
     RM_STATE(s, "steps", w->steps);
     rm_state_bytes(s, "steps_at", w->steps_at, sizeof w->steps_at);
     if (!stages)
